@@ -71,6 +71,8 @@ def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, stra
         moved = sum(int(s.get("frazil.row-level-conflicts.moved-rows", 0)) for s in summaries)
         # One of them is of a partition that was committed before.
         assert moved == (1 if strategy == "early" else 2)
+        assert result.moved_rows_count == moved
+        assert f"moved      {moved} row" in repr(result)
     # What follows finds the deletes where they belong.
     made.delete("id = 12", lambda r: r[0] == 12)
     made.table.refresh().compact(rewrite_all=True)

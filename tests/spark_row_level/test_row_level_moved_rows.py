@@ -233,3 +233,34 @@ def test_whole_files_go_whoever_wrote_them_anew(lake, version, mode):
     before_the_commit(table, lambda: RIVALS["compaction"](lake, other, 1))
     table.delete("p = 'a'", isolation="serializable", retry=0)
     assert shown(lake.load_table("db.t")) == [row for row in first_rows() if row[1] != "a"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_whole_files_and_rows_of_others_go(lake, version):
+    """The file of the ids 1 to 4 goes as a whole, of that of 5 to 8 two rows."""
+    table = make_table(lake, MARKED, version)
+    other = lake.load_table("db.t")
+
+    def come():
+        RIVALS["compaction"](lake, other, 1)
+        RIVALS["update"](lake, other.refresh(), 8)
+
+    before_the_commit(table, come)
+    done = table.delete("id <= 6 or id = 11", isolation="serializable", retry=0)
+    expected = [row for row in after("update", first_rows(), 8) if 6 < row[0] != 11]
+    assert shown(lake.load_table("db.t")) == sorted(expected)
+    assert (done.rows_deleted, done.rows_moved) == (7, 7)
+    assert not unnamed_files(lake.load_table("db.t"))
+
+
+@pytest.mark.parametrize(("first", "version"), [("delete", 3), ("update", 3), ("delete", 2)])
+def test_files_that_are_gone_with_all_their_rows(lake, first, version):
+    """There is nothing where the rows could be; a delete of what is deleted is no conflict."""
+    table = make_table(lake, MARKED, version)
+    other = lake.load_table("db.t")
+    before_the_commit(table, lambda: other.delete("id <= 4"))
+    refused = first == "update" or version == 2
+    with pytest.raises(ConflictError) if refused else nullcontext():
+        COMMANDS[first](lake, table, 1, isolation="serializable", retry=0)
+    assert shown(lake.load_table("db.t")) == [row for row in first_rows() if row[0] > 4]
+    assert not unnamed_files(lake.load_table("db.t"))

@@ -8,83 +8,30 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
-from table_cases import data_file, live_entries, make_table, open_catalog, position_deletes, vector
+from rows_in_dictionaries import Deletes, Rows
+from table_cases import data_file, make_table, open_catalog
 
 from ci_share import examples
 from frazil.errors import ConflictError
-from frazil.format.manifests import Content, DataFile
+from frazil.format.manifests import DataFile
 from frazil.table.conflicts.rows import OwnRows
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 
 FILES = ("a", "b")
 ROWS = 6
-Rows = dict[str, set[int]]
-Key = tuple[str, int | None]
 # A snapshot, what is deleted in it, and its delete files.
 Seen = tuple[Any, Rows, list[DataFile]]
 
 
 def path_of(name: str) -> str:
     return data_file(name).file_path
-
-
-class Deletes:
-    """What delete files hold."""
-
-    def __init__(self) -> None:
-        self.held: dict[Key, Rows] = {}
-        self.made = 0
-
-    def note(self, file: DataFile, rows: Rows) -> DataFile:
-        self.held[file.file_path, file.content_offset] = rows
-        return replace(file, record_count=sum(map(len, rows.values())))
-
-    def new(self, version: int, rows: Rows, *, of_partition: bool = False) -> list[DataFile]:
-        """Delete files of rows by data file."""
-        self.made += 1
-        if of_partition and version == 2:
-            return [self.note(position_deletes(f"d{self.made}"), rows)]
-        make = vector if version > 2 else position_deletes
-        return [
-            self.note(make(f"d{self.made}{name}", about=name), {path_of(name): rows[path_of(name)]})
-            for name in FILES
-            if path_of(name) in rows
-        ]
-
-    def live(self, table: TableHandle) -> tuple[Rows, list[DataFile]]:
-        """What the table's deletes delete, and the delete files, as PyIceberg reads them."""
-        rows: Rows = {}
-        files: list[DataFile] = []
-        about: list[str] = []
-        for entry in live_entries(table):
-            found = entry.data_file
-            if int(found.content) != int(Content.POSITION_DELETES):
-                continue
-            offset = getattr(found, "content_offset", None)
-            [key] = [k for k in self.held if k[0] == found.file_path and offset in (None, k[1])]
-            for path, positions in self.held[key].items():
-                rows[path] = rows.get(path, set()) | positions
-                about.append(path)
-            files.append(self.entry(key))
-        if table.metadata.format_version > 2:
-            assert len(about) == len(set(about)), "a data file has one vector at most"
-        return rows, files
-
-    def entry(self, key: Key) -> DataFile:
-        path, offset = key
-        [about, *others] = self.held[key]
-        if offset is None:
-            found = position_deletes("x", about=None)
-            return replace(found, file_path=path, referenced_data_file=None if others else about)
-        return replace(vector("x", about="x"), file_path=path, referenced_data_file=about)
 
 
 class Compared:

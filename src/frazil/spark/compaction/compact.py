@@ -200,6 +200,7 @@ class _Run:
             failed_data_files_count=sum(each.files_count for each in self.failures),
             removed_delete_files_count=self.removed_deletes,
             added_bytes_count=sum(file.file_size_in_bytes for file in added),
+            moved_rows_count=sum(each.moved_rows for each in self.committed),
             snapshot_ids=tuple(self.snapshot_ids),
             failures=tuple(self.failures),
         )

@@ -75,6 +75,7 @@ class CompactionResult(ShownInNotebooks):
         failed_data_files_count: data files of groups that were given up.
         removed_delete_files_count: delete files and deletion vectors that went.
         added_bytes_count: bytes of the new files.
+        moved_rows_count: rows that others deleted meanwhile, deleted in the new files too.
         snapshot_ids: of the commits, in their order.
         failures: the groups that were given up, and why.
     """
@@ -85,6 +86,7 @@ class CompactionResult(ShownInNotebooks):
     failed_data_files_count: int = 0
     removed_delete_files_count: int = 0
     added_bytes_count: int = 0
+    moved_rows_count: int = 0
     snapshot_ids: tuple[int, ...] = ()
     failures: tuple[FailedGroup, ...] = ()
 
@@ -97,6 +99,9 @@ class CompactionResult(ShownInNotebooks):
         ]
         if self.removed_delete_files_count:
             lines.append(f"  removed    {self.removed_delete_files_count:,} with deletes")
+        if self.moved_rows_count:
+            rows = "1 row" if self.moved_rows_count == 1 else f"{self.moved_rows_count:,} rows"
+            lines.append(f"  moved      {rows} that others deleted")
         if not self.rewritten_data_files_count and not self.failures:
             lines[1:] = ["  nothing to do: no group of files is worth a rewrite"]
         lines += [f"  given up   {failure}" for failure in self.failures]

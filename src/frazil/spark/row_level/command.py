@@ -252,7 +252,7 @@ class Command(Start):
             # Who changed a row first has changed it: a delete of its old form would miss the new.
             read |= target.ordinals_of(deletes.referenced_paths)
         whose_rows = data_files(self.base, target.plan, read)
-        rows = self._compared(target, deletes.added, where, tested)
+        rows = self._compared(target, deletes.added, where, tested, removed=gone)
         validation = self._validation(where, rows, check_deletes=bool(read))
         beside = self._commit(
             added,
@@ -301,6 +301,7 @@ class Command(Start):
         deletes: Sequence[DataFile],
         where: Expression,
         tested: RowTest | None,
+        removed: Sequence[DataFile] = (),
     ) -> ComparedRows | None:
         """What is read where others changed the same files; None where files alone decide."""
         if tested is None or not ROW_LEVEL_CONFLICTS.of(self.base.properties):
@@ -308,6 +309,7 @@ class Command(Start):
         return ComparedRows(
             target=target,
             deletes=deletes,
+            removed=removed,
             where=where,
             count_matching=tested.count,
             beside=tested.beside,

@@ -175,7 +175,8 @@ class Target:
 
     def named(self, paths: Collection[str]) -> Target:
         """Return the same with the files of these paths."""
-        return self.where(self.plan.files["file_path"].is_in(pl.Series(list(paths)).implode()))
+        wanted = pl.Series(list(paths), dtype=pl.String)
+        return self.where(self.plan.files["file_path"].is_in(wanted.implode()))
 
     @property
     def ordinals(self) -> list[int]:

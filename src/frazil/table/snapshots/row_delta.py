@@ -73,7 +73,8 @@ class RowDelta(MergingProducer):
         for file in added_deletes:
             self.added_deletes.add(file)
             self._note(file)
-        for file in removed:
+        self._removed = tuple(removed)
+        for file in self._removed:
             self.removed_data.choose_file(file)
         for file in removed_deletes:
             self.removed_deletes.choose_file(file)
@@ -193,8 +194,14 @@ class RowDelta(MergingProducer):
         """Files that others removed and whose rows were found in the files that these wrote."""
         if self._joined is None:
             return frozenset()
-        gone = frozenset(each.path for each in history.removed_data(EVERYWHERE)) & self._about
-        return gone if self._joined.move(history, gone, changed, base, parent) else frozenset()
+        about = self._about | {file.file_path for file in self._removed}
+        gone = frozenset(each.path for each in history.removed_data(EVERYWHERE)) & about
+        if not self._joined.move(history, gone, changed, base, parent):
+            gone = frozenset()
+        self.removed_data.choose_only_files(
+            file for file in self._removed if file.file_path not in gone
+        )
+        return gone
 
     def _follow(
         self,

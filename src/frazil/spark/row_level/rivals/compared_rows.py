@@ -53,6 +53,7 @@ class ComparedRows:
     Attributes:
         target: the data files that the command looked at, and what was deleted of them then.
         deletes: the deletes that the command wrote.
+        removed: the data files that it removes as a whole.
         where: a predicate of all rows that the command is about.
         count_matching: counts them.
         beside: names of columns that stand beside the rows when they are tested.
@@ -62,6 +63,7 @@ class ComparedRows:
     deletes: Sequence[DataFile]
     where: Expression
     count_matching: CountMatching
+    removed: Sequence[DataFile] = ()
     beside: Sequence[str] = ()
 
     @property
@@ -83,7 +85,10 @@ class ComparedRows:
         """Return what the command deletes of these data files."""
         if not paths:
             return {}
-        deleted = self.deleted_by(self.deletes, paths)
+        deleted = dict(self.deleted_by(self.deletes, paths))
+        for file in self.removed:
+            if file.file_path in paths:
+                deleted[file.file_path] = BitMap64(range(file.record_count))
         earlier = deleted_positions(self.target.named(paths))
         return {
             path: OwnRows(deleted.get(path, BitMap64()), earlier.get(path, BitMap64()))

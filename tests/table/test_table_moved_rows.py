@@ -1,0 +1,297 @@
+"""Deletes, copies and rewrites of the same rows at once, against sets of row ids.
+
+The files exist in manifests alone; which rows they hold and delete is in dictionaries of the test.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+from rows_in_dictionaries import Deletes, Rows
+from table_cases import data_file, live_entries, make_table, open_catalog
+
+from ci_share import examples
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content, DataFile
+from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, OwnRows
+from frazil.table.conflicts.validation import Validation
+from frazil.table.handle import TableHandle
+
+ROWS = 5
+Ids = set[int]
+
+
+@dataclass
+class Seen:
+    """The table at a snapshot.
+
+    Attributes:
+        files: the live data files.
+        deleted: the positions that are deleted of each.
+        deletes: the live delete files.
+    """
+
+    snapshot_id: int
+    files: list[str]
+    deleted: Rows
+    deletes: list[DataFile]
+
+
+class World:
+    """A table whose rows are numbers."""
+
+    def __init__(self, folder: str, version: int) -> None:
+        self.catalog = open_catalog("filesystem", folder)
+        self.table = make_table(self.catalog, version=version)
+        self.version = version
+        self.deletes = Deletes()
+        self.ids: dict[str, list[int]] = {}
+        self.names = itertools.count()
+        first = [self.new_file(range(n * ROWS, (n + 1) * ROWS)) for n in range(2)]
+        self.table.files.append(first)
+
+    def new_file(self, ids: Any) -> DataFile:
+        rows = list(ids)
+        file = data_file(f"f{next(self.names)}", rows=len(rows))
+        self.ids[file.file_path] = rows
+        return file
+
+    def file(self, path: str) -> DataFile:
+        return data_file("x", path=path, rows=len(self.ids[path]))
+
+    def now(self) -> Seen:
+        table = TableHandle(self.catalog, self.catalog.load_table("db.t"))
+        deleted, deletes = self.deletes.live(table)
+        files = [
+            entry.data_file.file_path
+            for entry in live_entries(table)
+            if int(entry.data_file.content) == int(Content.DATA)
+        ]
+        return Seen(table.current_snapshot.snapshot_id, files, deleted, deletes)
+
+    def live(self, seen: Seen) -> Ids:
+        found = [
+            row
+            for path in seen.files
+            for n, row in enumerate(self.ids[path])
+            if n not in seen.deleted.get(path, ())
+        ]
+        assert len(found) == len(set(found)), "a row is there twice"
+        return set(found)
+
+    def places(self, rows: Ids, seen: Seen, files: Collection[str]) -> Rows:
+        """Where live rows are in some files of a snapshot."""
+        found: Rows = {}
+        for path in files:
+            gone = seen.deleted.get(path, set())
+            at = {n for n, row in enumerate(self.ids[path]) if row in rows and n not in gone}
+            if at:
+                found[path] = at
+        return found
+
+
+@dataclass
+class Compared:
+    """The rows of an operation, found by their numbers."""
+
+    world: World
+    read: Seen
+    own_rows: Rows
+
+    def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
+        earlier = self.read.deleted
+        return {
+            path: OwnRows(
+                BitMap64(self.own_rows.get(path, set()) | earlier.get(path, set())),
+                BitMap64(earlier.get(path, ())),
+            )
+            for path in paths
+        }
+
+    def deleted_by(
+        self, deletes: Sequence[DataFile], paths: Collection[str]
+    ) -> Mapping[str, BitMap64]:
+        found: dict[str, BitMap64] = {}
+        for delete in deletes:
+            held = self.world.deletes.held[delete.file_path, delete.content_offset]
+            for path in held.keys() & set(paths):
+                found[path] = found.get(path, BitMap64()) | BitMap64(held[path])
+        return found
+
+    def write_vectors(self, metadata: Any, deleted: Mapping[str, BitMap64]) -> list[DataFile]:
+        return self.world.deletes.new(3, {path: set(rows) for path, rows in deleted.items()})
+
+    def moved(
+        self, metadata: Any, head: Any, gone: Any, written: Any, copies: Any, since: int
+    ) -> MovedDeletes | None:
+        world, now = self.world, self.world.now()
+        if world.version < 3:
+            return None
+        by_path = {
+            path: {world.ids[path][n] for n in self.own_rows[path]}
+            for path in gone
+            if path in self.own_rows
+        }
+        wanted = set().union(*by_path.values())
+        places = world.places(wanted, now, set(now.files) & set(written))
+        found = {world.ids[path][n] for path, at in places.items() for n in at}
+        joined = {path: at | now.deleted.get(path, set()) for path, at in places.items()}
+        return MovedDeletes(
+            tuple(world.deletes.new(3, joined)),
+            tuple(each for each in now.deletes if each.referenced_data_file in places),
+            tuple(places),
+            len(found),
+            {path: len(rows - found) for path, rows in by_path.items() if rows - found},
+        )
+
+    def deleted_since(self, metadata: Any, head: Any, paths: Any, since: int) -> Any:
+        now = self.world.now()
+        return {
+            path: BitMap64(new)
+            for path in paths
+            if (new := now.deleted.get(path, set()) - self.read.deleted.get(path, set()))
+        }
+
+    def deletes_of_copies(
+        self, metadata: Any, deleted: Mapping[str, BitMap64], copies: Sequence[DataFile]
+    ) -> DeletesOfCopies | None:
+        if not deleted:
+            return DeletesOfCopies()
+        if self.world.version < 3:
+            return None
+        ids = self.world.ids
+        by_path = {path: {ids[path][n] for n in at} for path, at in deleted.items()}
+        gone = set().union(*by_path.values())
+        places = {
+            file.file_path: at
+            for file in copies
+            if (at := {n for n, row in enumerate(ids[file.file_path]) if row in gone})
+        }
+        copied = {row for file in copies for row in ids[file.file_path]}
+        return DeletesOfCopies(
+            tuple(self.world.deletes.new(3, places)),
+            sum(map(len, places.values())),
+            {path: len(rows - copied) for path, rows in by_path.items() if rows - copied},
+        )
+
+    def matching(self, *asked: Any) -> Mapping[str, int]:
+        """Deletes alone are about no new rows."""
+        return {}
+
+
+KINDS = ("delete", "delete", "copy", "rewrite")
+OPERATION = st.tuples(
+    st.sampled_from(KINDS),
+    st.integers(0, 3),
+    st.sets(st.integers(0, 2 * ROWS - 1), min_size=1, max_size=3),
+    st.booleans(),
+    st.integers(0, 99),
+)
+
+
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(
+    version=3,
+    operations=[
+        ("rewrite", 0, {0}, False, 1),
+        ("delete", 0, {1}, False, 0),
+        ("delete", 2, {2}, True, 0),
+    ],
+)
+@example(
+    version=3,
+    operations=[
+        ("delete", 0, {1}, False, 0),
+        ("copy", 1, {2}, True, 0),
+        ("delete", 2, {3}, True, 0),
+    ],
+)
+@given(version=st.sampled_from([2, 3, 3]), operations=st.lists(OPERATION, min_size=4, max_size=9))
+def test_each_success_is_explained_by_the_order_of_the_commits(
+    version: int, operations: list[Any]
+) -> None:
+    """A strict operation may not share a row with one that came between; others may."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(folder, version)
+        seen = [world.now()]
+        for kind, behind, rows, is_strict, seed in operations:
+            read = seen[-1] if kind == "rewrite" else seen[-1 - min(behind, len(seen) - 1)]
+            own = rows & world.live(read)
+            before = seen[-1]
+            if kind != "rewrite" and not own:
+                continue
+            refused = kind != "rewrite" and is_refused(world, kind, own, read, before, is_strict)
+            with pytest.raises(ConflictError) if refused else nullcontext():
+                run(world, kind, own, read, is_strict=is_strict, seed=seed)
+            now = world.now()
+            gone = set() if refused or kind == "rewrite" else own
+            assert world.live(now) == world.live(before) - gone
+            seen.append(now)
+
+
+def is_refused(world: World, kind: str, own: Ids, read: Seen, now: Seen, is_strict: bool) -> bool:
+    """Whether rows that the operation changes were changed by others, or cannot be found."""
+    touched = world.places(own, read, read.files)
+    gone_rows = world.live(read) - world.live(now)
+    if kind == "delete":
+        is_lost = world.version < 3 and not touched.keys() <= set(now.files)
+        return is_lost or (is_strict and bool(own & gone_rows))
+    if not touched.keys() <= set(now.files):
+        return True
+    of_files = {row for path in touched for row in world.ids[path]}
+    if world.version < 3:
+        return bool(of_files & gone_rows)
+    return is_strict and bool(own & gone_rows)
+
+
+def run(world: World, kind: str, own: Ids, read: Seen, *, is_strict: bool, seed: int) -> None:
+    """Do it as an engine does that read an earlier snapshot."""
+    files = TableHandle(world.catalog, world.catalog.load_table("db.t")).files
+    if kind == "rewrite":
+        rows = sorted(world.live(read))
+        random.Random(seed).shuffle(rows)
+        files.rewrite(
+            removed=[world.file(path) for path in read.files],
+            added=[world.new_file(rows)],
+            from_snapshot=read.snapshot_id,
+        )
+        return
+    places = world.places(own, read, read.files)
+    compared = Compared(world, read, places)
+    changed = [world.file(path) for path in places]
+    # Under snapshot isolation who deletes a row must be the only one.
+    how = Validation(
+        read.snapshot_id,
+        "snapshot" if is_strict else "serializable",
+        operation="delete",
+        check_deletes=is_strict or kind == "copy",
+        rows=compared,
+    )
+    if kind == "copy":
+        kept = world.live(read) - own
+        copies = [
+            world.new_file(rest)
+            for path in places
+            if (rest := [row for row in world.ids[path] if row in kept])
+        ]
+        files.overwrite(copies, removed=changed, validation=how)
+        return
+    replaced = [each for each in read.deletes if each.referenced_data_file in places]
+    held = {path: at | read.deleted.get(path, set()) for path, at in places.items()}
+    files.row_delta(
+        added_deletes=world.deletes.new(world.version, held),
+        removed_deletes=replaced,
+        referenced_data_files=places,
+        changed=changed if is_strict else (),
+        validation=how,
+    )
