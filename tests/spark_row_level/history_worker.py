@@ -97,7 +97,7 @@ class Worker:
                 )
             case "compact":
                 order = {"sort_order": "id desc"} if change["strategy"] == "sort" else {}
-                table.compact(
+                table.maintenance.compact(
                     f"p = '{change['p']}'",
                     strategy=change["strategy"],
                     rewrite_all=True,
@@ -105,7 +105,7 @@ class Worker:
                     **with_op,
                 )
             case "convert":
-                table.convert_equality_deletes(**with_op)
+                table.maintenance.convert_equality_deletes(**with_op)
             case "positions":
                 table.maintenance.rewrite_position_deletes(rewrite_all=True, **with_op)
             case "mode":
