@@ -45,18 +45,6 @@ def make_table(lake, mode, version, *, name="db.t", **properties):
     return table
 
 
-def before_the_commit(table, rival):
-    """Run the rival between what the table's next commit read and its swap."""
-    real = table.catalog.commit_table
-
-    def commit_table(identifier, requirements, updates, **base):
-        table.catalog.commit_table = real
-        rival()
-        return real(identifier, requirements, updates, **base)
-
-    table.catalog.commit_table = commit_table
-
-
 def frame(lake, rows):
     return lake.spark.createDataFrame(list(rows), DDL).coalesce(1)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from concurrent_changes import before_the_commit, first_rows, frame, make_table, shown
+from concurrent_changes import first_rows, frame, make_table, shown
 from rows_of_others import COMMANDS, after, unnamed_files
 
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
+from rival_commits import before_the_commit
 
 pytestmark = pytest.mark.spark
 

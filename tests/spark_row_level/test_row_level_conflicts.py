@@ -11,7 +11,6 @@ from concurrent_changes import (
     PLACES,
     STORAGE,
     Change,
-    before_the_commit,
     conflicts,
     first_rows,
     frame,
@@ -23,6 +22,7 @@ from concurrent_changes import (
 import frazil
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
+from rival_commits import before_the_commit
 
 pytestmark = pytest.mark.spark
 

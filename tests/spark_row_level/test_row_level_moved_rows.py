@@ -9,11 +9,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from concurrent_changes import before_the_commit, first_rows, frame, make_table, shown
+from concurrent_changes import first_rows, frame, make_table, shown
 from rows_of_others import COMMANDS, RIVALS, after, row_ids, rows_moved, unnamed_files
 
 from ci_share import one_of_each
 from frazil.errors import ConflictError
+from rival_commits import before_the_commit
 
 pytestmark = pytest.mark.spark
 

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from concurrent_changes import before_the_commit
-from outcome_commands import Tables, run, run_rival
+from rows_of_others import unnamed_files
+
+import frazil
+from outcome_commands import Tables, run_both
 from outcome_rules import (
     AGAIN,
     BY_ROWS,
     COMPACTIONS,
     CONFLICTS,
     LAST_DELETED,
+    STANDS,
     Pair,
     in_ci,
     outcome,
@@ -22,10 +25,6 @@ from outcome_rules import (
     rows_after,
     rows_after_rival,
 )
-from rows_of_others import unnamed_files
-
-import frazil
-from frazil.errors import ConflictError
 
 pytestmark = pytest.mark.spark
 
@@ -72,21 +71,8 @@ def test_two_commands_at_once(tables: Tables, pair: Pair) -> None:
     before = lake.load_table(name)
     left_before = unnamed_files(before)
     ids = {row[0]: row[-1] for row in rows_with_ids(before)}
-    happened: list[None] = []
-
-    def rival() -> None:
-        other = lake.load_table(name)
-        run_rival(lake, other, pair)
-        happened.append(None)
-
-    before_the_commit(table, rival)
     what = outcome(pair)
-    done = error = None
-    try:
-        done = run(lake, table, pair.first, pair.own_rows, "first", pair.level)
-    except ConflictError as refused:
-        error = refused
-    assert happened
+    done, error = run_both(lake, table, pair)
     was_given_up = pair.first in COMPACTIONS and bool(done and done.failures)
     is_refused = error is not None or was_given_up
     assert is_refused == (what == CONFLICTS), error or (done and getattr(done, "failures", done))
@@ -105,8 +91,6 @@ def test_two_commands_at_once(tables: Tables, pair: Pair) -> None:
 
 def test_the_rules_know_every_outcome() -> None:
     found = {(pair.first in BY_ROWS, outcome(pair)) for pair in pairs()}
-    assert found == {(True, "stands"), (True, AGAIN), (True, CONFLICTS)} | {
-        (False, "stands"),
-        (False, CONFLICTS),
-    }
+    of_rows = {(True, what) for what in (STANDS, AGAIN, CONFLICTS)}
+    assert found == of_rows | {(False, STANDS), (False, CONFLICTS)}
     assert all(len(rows_after_rival(pair)) >= 14 for pair in pairs())

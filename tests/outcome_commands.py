@@ -6,17 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from outcome_rules import (
-    ADDED_BESIDE,
-    BY_ROWS,
-    COPIED,
-    FILES,
-    MARKED,
-    Pair,
-    partition_of,
-)
-
 from frazil.changes import ARRIVAL
+from frazil.errors import ConflictError
+from outcome_rules import ADDED_BESIDE, BY_ROWS, COPIED, FILES, MARKED, Pair, partition_of
+from rival_commits import before_the_commit
 
 DDL = "id bigint not null, p string, v string"
 MODES = [f"write.{name}.mode" for name in ("delete", "update", "merge")]
@@ -88,6 +81,28 @@ def run_rival(lake: Any, table: Any, pair: Pair) -> None:
         run(lake, table, pair.rival, (row,), "rival")
 
 
+def run_both(lake: Any, table: Any, pair: Pair) -> tuple[Any, ConflictError | None]:
+    """Run a command, with its rival before its commit.
+
+    Returns:
+        what the command returned, or with what it was refused.
+    """
+    happened: list[None] = []
+
+    def rival() -> None:
+        run_rival(lake, lake.load_table(table.identifier), pair)
+        happened.append(None)
+
+    before_the_commit(table, rival)
+    try:
+        done = run(lake, table, pair.first, pair.own_rows, "first", pair.level)
+    except ConflictError as refused:
+        return None, refused
+    finally:
+        assert happened
+    return done, None
+
+
 def delete_by_position(table: Any, row: int) -> None:
     """Write a position delete, or a deletion vector."""
     with mode_of(table, MARKED):
@@ -115,8 +130,9 @@ class Tables:
     MOST_CASES = 40
     """A table's history grows with each: another one takes over."""
 
-    def __init__(self, lake: Any) -> None:
+    def __init__(self, lake: Any, prefix: str = "db.t") -> None:
         self.lake = lake
+        self._prefix = prefix
         self._made: dict[Any, tuple[str, int, int]] = {}
         self._count = 0
 
@@ -138,7 +154,7 @@ class Tables:
 
     def _new(self, pair: Pair) -> tuple[str, int, int]:
         self._count += 1
-        name = f"db.t{self._count}"
+        name = f"{self._prefix}{self._count}"
         table = self.lake.create_table(
             name, DDL, partition_by=["p"], format_version=pair.version, properties=NO_WAITS
         )
