@@ -128,11 +128,14 @@ def outcome(pair: Pair) -> str:
         return STANDS
     if pair.first in COMPACTIONS:
         return _of_compaction(pair)
-    if pair.place == ADDED_MATCH:
-        # What the rival adds and deletes is not there.
-        is_there = pair.rival != "delete"
-        return CONFLICTS if is_there and pair.level == SERIALIZABLE else STANDS
-    return _of_overwrite(pair) if pair.first == "overwrite" else _of_rows(pair)
+    if pair.first == "overwrite":
+        return _of_overwrite(pair)
+    return CONFLICTS if _adds_a_match(pair) and pair.level == SERIALIZABLE else _of_rows(pair)
+
+
+def _adds_a_match(pair: Pair) -> bool:
+    """Whether the rival leaves a row that the command would have been about."""
+    return pair.place == ADDED_MATCH and pair.rival != "delete"
 
 
 def _of_rows(pair: Pair) -> str:
@@ -158,8 +161,15 @@ def _of_rows(pair: Pair) -> str:
 
 
 def _of_overwrite(pair: Pair) -> str:
-    """Files are compared, and they are written anew."""
-    return CONFLICTS if pair.place in (SAME_ROW, SAME_FILE) else STANDS
+    """Files are compared, and they are written anew; deletes by position tell a partition alone."""
+    if pair.place in (SAME_ROW, SAME_FILE):
+        return CONFLICTS
+    if _adds_a_match(pair) and pair.level == SERIALIZABLE:
+        return CONFLICTS
+    # The row that the rival adds is a file of its own, which goes whole.
+    marks = pair.rival_mode == MARKED and not (pair.rival == "delete" and pair.rival_adds)
+    by_position = marks or pair.rival in ("arrival", "conversion", "positions")
+    return CONFLICTS if by_position and pair.place != OTHER_PARTITION else STANDS
 
 
 def _of_compaction(pair: Pair) -> str:
