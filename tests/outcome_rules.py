@@ -130,21 +130,17 @@ def outcome(pair: Pair) -> str:
         return _of_compaction(pair)
     if pair.first == "overwrite":
         return _of_overwrite(pair)
-    return CONFLICTS if _adds_a_match(pair) and pair.level == SERIALIZABLE else _of_rows(pair)
-
-
-def _adds_a_match(pair: Pair) -> bool:
-    """Whether the rival leaves a row that the command would have been about."""
-    return pair.place == ADDED_MATCH and pair.rival != "delete"
+    # What a rival adds and deletes is not there.
+    adds_a_match = pair.place == ADDED_MATCH and pair.rival != "delete"
+    return CONFLICTS if adds_a_match and pair.level == SERIALIZABLE else _of_rows(pair)
 
 
 def _of_rows(pair: Pair) -> str:
     """Of a delete, update, merge or upsert: rows are compared, not files."""
     if pair.place not in (SAME_ROW, SAME_FILE):
         return STANDS
-    if pair.place == SAME_ROW:
-        # A delete of a row that another command has deleted is no conflict.
-        stands = pair.first == pair.rival == "delete"
+    if pair.place == SAME_ROW and not pair.first == pair.rival == "delete":
+        stands = False
     elif pair.rival in ("conversion", "positions"):
         # Upkeep changes files, never rows.
         stands = True
@@ -161,19 +157,17 @@ def _of_rows(pair: Pair) -> str:
 
 
 def _of_overwrite(pair: Pair) -> str:
-    """Files are compared, and they are written anew; deletes by position tell a partition alone."""
-    if pair.place in (SAME_ROW, SAME_FILE):
-        return CONFLICTS
-    if _adds_a_match(pair) and pair.level == SERIALIZABLE:
+    """Files are compared, and deletes by their partition: those of some keys reach them all."""
+    if pair.place in (SAME_ROW, SAME_FILE, ADDED_MATCH) or pair.rival in BY_KEY:
         return CONFLICTS
     # The row that the rival adds is a file of its own, which goes whole.
     marks = pair.rival_mode == MARKED and not (pair.rival == "delete" and pair.rival_adds)
-    by_position = marks or pair.rival in ("arrival", "conversion", "positions")
-    return CONFLICTS if by_position and pair.place != OTHER_PARTITION else STANDS
+    deletes = marks or pair.rival in ("conversion", "positions")
+    return CONFLICTS if deletes and pair.place != OTHER_PARTITION else STANDS
 
 
 def _of_compaction(pair: Pair) -> str:
-    if pair.place != SAME_FILE or pair.rival in (*BY_KEY, "conversion", "positions"):
+    if pair.place != SAME_FILE or pair.rival in (*BY_KEY, "positions"):
         return STANDS
     # Binpack copies the file, as it has no deletes.
     found = pair.version == 3 or pair.first == "binpack"

@@ -63,11 +63,12 @@ class RowIds:
         places = {ordinal: words for ordinal, words in places.items() if len(words.places)}
         if not places:
             return cls.none()
-        if not target.keeps_lineage:
-            return None
         if sum(words.cardinality for words in places.values()) > MOST_ROWS:
             return None
         rows = target.only(places).rows_at(places)
+        if not target.keeps_lineage:
+            # Nobody asks for the ids of rows that were deleted before.
+            return cls.none() if rows.isEmpty() else None
         found = rows.select(
             _column(target.row_id).alias("id"), file_of(_column(target.place)).alias("file")
         ).toArrow()
