@@ -103,7 +103,11 @@ def pairs() -> list[Pair]:
     - The mode counts for commands that have one, the isolation level for a first command that does.
     """
     modes = {kind: (COPIED, MARKED) if kind in BY_ROWS else (None,) for kind in KINDS}
-    has_level = (*BY_ROWS, "overwrite")
+    levels: dict[str, tuple[str | None, ...]] = {
+        **dict.fromkeys(KINDS, (None,)),
+        **dict.fromkeys(BY_ROWS, (SERIALIZABLE, SNAPSHOT)),
+        "overwrite": (None, SERIALIZABLE, SNAPSHOT),
+    }
     return [
         Pair(first, rival, place, version, mode, rival_mode, level)
         for first, rival, place, version in itertools.product(KINDS, KINDS, ROWS_OF_RIVALS, (2, 3))
@@ -111,7 +115,7 @@ def pairs() -> list[Pair]:
         and not (place == ADDED_MATCH and first in UPKEEP)
         for mode in modes[first]
         for rival_mode in modes[rival]
-        for level in ((SERIALIZABLE, SNAPSHOT) if first in has_level else (None,))
+        for level in levels[first]
     ]
 
 
@@ -158,7 +162,13 @@ def _of_rows(pair: Pair) -> str:
 
 def _of_overwrite(pair: Pair) -> str:
     """Files are compared, and deletes by their partition: those of some keys reach them all."""
-    if pair.place in (SAME_ROW, SAME_FILE, ADDED_MATCH) or pair.rival in BY_KEY:
+    if pair.place in (SAME_ROW, SAME_FILE):
+        return CONFLICTS
+    if pair.level is None:
+        # Whatever matches when it commits goes, in whole files.
+        in_part = pair.place == ADDED_MATCH and pair.rival in ("conversion", "positions")
+        return CONFLICTS if in_part else STANDS
+    if pair.place == ADDED_MATCH or pair.rival in BY_KEY:
         return CONFLICTS
     # The row that the rival adds is a file of its own, which goes whole.
     marks = pair.rival_mode == MARKED and not (pair.rival == "delete" and pair.rival_adds)
@@ -221,7 +231,7 @@ def rows_after(pair: Pair, what: str) -> list[Row]:
     of_rival = rows_after_rival(pair)
     if what == CONFLICTS:
         return of_rival
-    saw_none = pair.place == ADDED_MATCH and pair.first not in BY_KEY
+    saw_none = pair.place == ADDED_MATCH and pair.first not in (*BY_KEY, "overwrite")
     if not saw_none:
         return sorted(after(pair.first, of_rival, pair.own_rows, "first"))
     own = after(pair.first, rows_at_first(pair), pair.own_rows, "first")
@@ -240,7 +250,7 @@ def replaced(pair: Pair, what: str) -> frozenset[int]:
 
 
 def in_ci(every: list[Pair]) -> frozenset[Pair]:
-    """A few pairs: each kind, place, mode, version and level with each outcome that it has."""
+    """A few pairs: each kind, place, mode, version and level with each of its outcomes."""
     left = {item for pair in every for item in _items(pair)}
     # Of pairs that are as good as others, any: the first ones have all the same version and level.
     mixed = sorted(every, key=lambda pair: crc32(str(pair).encode()))
@@ -255,4 +265,6 @@ def in_ci(every: list[Pair]) -> frozenset[Pair]:
 def _items(pair: Pair) -> set[Any]:
     named = ("first", "rival", "place", "version", "mode", "rival_mode", "level")
     what = outcome(pair)
-    return {(name, getattr(pair, name), what) for name in named}
+    near = pair.place in (SAME_ROW, SAME_FILE)
+    how = ("how", near, pair.version, pair.mode, what)
+    return {how, *((name, getattr(pair, name), what) for name in named)}
