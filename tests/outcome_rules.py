@@ -162,13 +162,7 @@ def _of_rows(pair: Pair) -> str:
 
 def _of_overwrite(pair: Pair) -> str:
     """Files are compared, and deletes by their partition: those of some keys reach them all."""
-    if pair.place in (SAME_ROW, SAME_FILE):
-        return CONFLICTS
-    if pair.level is None:
-        # Whatever matches when it commits goes, in whole files.
-        in_part = pair.place == ADDED_MATCH and pair.rival in ("conversion", "positions")
-        return CONFLICTS if in_part else STANDS
-    if pair.place == ADDED_MATCH or pair.rival in BY_KEY:
+    if pair.place in (SAME_ROW, SAME_FILE, ADDED_MATCH) or pair.rival in BY_KEY:
         return CONFLICTS
     # The row that the rival adds is a file of its own, which goes whole.
     marks = pair.rival_mode == MARKED and not (pair.rival == "delete" and pair.rival_adds)
