@@ -12,7 +12,7 @@ import pytest
 from concurrent_changes import first_rows, frame, make_table, shown
 from rows_of_others import COMMANDS, RIVALS, after, row_ids, rows_moved, unnamed_files
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.spark
 
 MARKED, COPIED = "merge-on-read", "copy-on-write"
 LEVELS = ["serializable", "snapshot"]
+ONE = ["update", only_in_soak("delete"), only_in_soak("merge")]
 
 
 def run(
@@ -92,7 +93,7 @@ def test_the_same_row_in_files_that_others_wrote_conflicts(lake, first, rival):
     run(lake, first, [(rival, 1)], mode=MARKED, refused=refused)
 
 
-@pytest.mark.parametrize("first", COMMANDS)
+@pytest.mark.parametrize("first", ONE)
 def test_marks_follow_a_row_from_file_to_file(lake, first):
     """Each rival comes before another try, and the last one deletes rows of the newest file."""
     rivals = [("compaction", 2), ("copied update", 3), ("sort", 2), ("delete", 2)]
@@ -100,12 +101,12 @@ def test_marks_follow_a_row_from_file_to_file(lake, first):
     assert rows_moved(now) == 1
 
 
-@pytest.mark.parametrize("first", COMMANDS)
+@pytest.mark.parametrize("first", ONE)
 def test_a_row_that_was_moved_and_changed_then_conflicts(lake, first):
     run(lake, first, [("compaction", 2), ("update", 1)], mode=MARKED, refused=True)
 
 
-@pytest.mark.parametrize("rival", ["compaction", "copied update"])
+@pytest.mark.parametrize("rival", ["compaction", only_in_soak("copied update")])
 def test_without_row_ids_a_file_that_is_gone_conflicts(lake, rival):
     """The compaction did more than to copy: it applied a delete."""
     run(lake, "update", [(rival, 2)], mode=MARKED, version=2, refused=True)
@@ -125,7 +126,7 @@ def test_without_row_ids_marks_go_to_the_copies_of_a_file(lake, first, isolation
     assert rows_moved(now) == 1
 
 
-@pytest.mark.parametrize("rival", ["delete", "update", "by equality"])
+@pytest.mark.parametrize("rival", ["update", only_in_soak("delete"), only_in_soak("by equality")])
 def test_without_row_ids_the_same_row_of_a_copy_of_a_file_conflicts(lake, rival):
     rivals = [("compaction", 2), (rival, 1)]
     run(lake, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
@@ -145,7 +146,7 @@ def test_copies_lose_the_rows_that_others_deleted(lake, first, rival, isolation)
     assert rows_moved(now) == 1
 
 
-@pytest.mark.parametrize("first", COMMANDS)
+@pytest.mark.parametrize("first", ONE)
 def test_copies_lose_the_rows_of_each_try(lake, first):
     now = run(lake, first, [("delete", 2), ("update", 3)], mode=COPIED)
     assert rows_moved(now) == 2
@@ -157,7 +158,7 @@ def test_the_same_row_of_a_copy_conflicts(lake, first, rival):
     run(lake, first, [(rival, 1)], mode=COPIED, refused=not (first == "delete" and gone))
 
 
-@pytest.mark.parametrize("rival", ["delete", "by equality"])
+@pytest.mark.parametrize("rival", ["delete", only_in_soak("by equality")])
 def test_without_row_ids_a_copy_of_a_row_that_is_deleted_conflicts(lake, rival):
     run(lake, "update", [(rival, 2)], mode=COPIED, version=2, refused=True)
 

@@ -116,7 +116,7 @@ def check_read_rows_stay(
         metadata: of the table as it is.
         head: of the branch as it is.
     """
-    files = tuple(map(Place.of_file, data_files))
+    files = tuple(map(FilePlace.of_file, data_files))
     if not files:
         return
     paths = {file.path for file in files}
@@ -125,7 +125,7 @@ def check_read_rows_stay(
         for each in history.removed_data(EVERYWHERE)
         if each.snapshot.operation == REPLACE and each.path in paths
     }
-    moved = [Place.of_changed(each) for each in history.rewritten_data()] if rewritten else []
+    moved = [FilePlace.of_changed(each) for each in history.rewritten_data()] if rewritten else []
     now = {*(file.path for file in moved), *paths}
     history.refuse(
         (file for file in history.removed_rows() if file.path in now),
@@ -198,7 +198,7 @@ def check_no_new_deletes_for(
         equality_deletes_still_apply: the files that take their place keep the old data sequence
             number, so that newer equality deletes reach them as well (rule 178).
     """
-    reached = Reached(history, map(Place.of_file, data_files))
+    reached = Reached(history, map(FilePlace.of_file, data_files))
     history.refuse(
         (
             delete
@@ -218,7 +218,7 @@ def check_rows_not_deleted_by_equality(
     head: Snapshot | None,
 ) -> None:
     """Refuse equality deletes that others added of rows that the operation changes."""
-    files = {file.file_path: Place.of_file(file) for file in data_files}
+    files = {file.file_path: FilePlace.of_file(file) for file in data_files}
     by_equality = [
         each
         for each in Reached(history, files.values()).added_deletes()
@@ -238,7 +238,7 @@ def check_rows_not_deleted_by_equality(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a data file is: deletes reach it by its path or its partition."""
 
     path: str
@@ -246,12 +246,12 @@ class Place:
     partition: tuple[object, ...]
 
     @classmethod
-    def of_file(cls, file: DataFile) -> Place:
+    def of_file(cls, file: DataFile) -> FilePlace:
         """That of a data file."""
         return cls(file.file_path, file.spec_id, file.partition)
 
     @classmethod
-    def of_changed(cls, file: ChangedFile) -> Place:
+    def of_changed(cls, file: ChangedFile) -> FilePlace:
         """That of a data file that others added."""
         return cls(file.path, file.spec_id, file.partition)
 
@@ -264,7 +264,7 @@ class Reached:
         data_files: the files.
     """
 
-    def __init__(self, history: History, data_files: Iterable[Place]) -> None:
+    def __init__(self, history: History, data_files: Iterable[FilePlace]) -> None:
         files = tuple(data_files)
         self._history = history
         self._paths = frozenset(file.path for file in files)

@@ -11,7 +11,7 @@ from frazil.format.snapshots.summaries import MOVED_ROWS, RIVAL_SNAPSHOTS
 from frazil.table.conflicts.history import History
 from frazil.table.conflicts.rows import OperationRows
 from frazil.table.conflicts.validation import (
-    Place,
+    FilePlace,
     Reached,
     check_no_new_deletes_for,
 )
@@ -77,7 +77,7 @@ class CopiedRows:
         self.deletes, self._count = (), 0
         self.rivals = len(history.snapshots)
         replaced = {file.file_path: file for file in self._replaced}
-        reached = Reached(history, map(Place.of_file, self._replaced))
+        reached = Reached(history, map(FilePlace.of_file, self._replaced))
         if next(reached.added_deletes(), None) is None:
             return
         since = history.sequence_number_read

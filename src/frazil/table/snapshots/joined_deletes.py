@@ -9,7 +9,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, History
 from frazil.table.conflicts.rows import MovedDeletes, OperationRows, SharedFile, shared_files
-from frazil.table.conflicts.validation import Place, Reached
+from frazil.table.conflicts.validation import FilePlace, Reached
 from frazil.table.manifests.entry_columns import (
     ABOUT,
     is_live,
@@ -152,7 +152,7 @@ class JoinedDeletes:
         if self._vectors:
             self.shared = tuple(shared_files(self._rows, [*overtaken.values()], overtaken.keys()))
         else:
-            deletes = _rivals(history, map(Place.of_file, changed))
+            deletes = _rivals(history, map(FilePlace.of_file, changed))
             paths = {file.file_path for file in changed}
             self.shared = tuple(shared_files(self._rows, deletes, paths) if deletes else ())
         must_stay = {file.file_path for file in changed}
@@ -239,7 +239,7 @@ def live_deletes_about(
     return found
 
 
-def _rivals(history: History, changed: Iterable[Place]) -> list[DataFile]:
+def _rivals(history: History, changed: Iterable[FilePlace]) -> list[DataFile]:
     return [
         each.as_position_deletes()
         for each in Reached(history, changed).added_deletes()
