@@ -1,4 +1,7 @@
-"""Eight writers that change rows of the same data files, alone and beside a compaction."""
+"""Eight writers that change rows of the same data files, alone and beside a compaction.
+
+The table has a tenth of `--rows`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ WRITERS = 8
 MERGES = 25
 ROWS_A_MERGE = 1_000
 FILES = 8
-ROWS = 1_000_000
 _SETTINGS = {
     "write.merge.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
@@ -77,7 +79,8 @@ def _filled(context: Context, name: str) -> frazil.Table:
     )
     for part in range(FILES):
         # Neighbouring keys are in different files.
-        rows = context.spark.range(part, ROWS, FILES).selectExpr("id", "0L as v").coalesce(1)
+        last = context.rows // 10
+        rows = context.spark.range(part, last, FILES).selectExpr("id", "0L as v").coalesce(1)
         table.append(rows)
     return table
 

@@ -266,3 +266,41 @@ def test_files_that_are_gone_with_all_their_rows(lake, first, version):
         COMMANDS[first](lake, table, 1, isolation="serializable", retry=0)
     assert shown(lake.load_table("db.t")) == [row for row in first_rows() if row[0] > 4]
     assert not unnamed_files(lake.load_table("db.t"))
+
+
+HISTORIES = {
+    "marks beside a compaction": (MARKED, ["compaction"], "update", 1),
+    "marks beside copies": (MARKED, ["copied update"], "update", 2),
+    "copies beside marks": (COPIED, ["update"], "update", 2),
+    "copies beside a delete": (COPIED, ["delete"], "delete", 2),
+    "copies beside a key": (COPIED, ["by equality"], "update", 2),
+}
+
+
+@pytest.mark.parametrize("case", HISTORIES)
+def test_changelogs_see_one_command_after_the_other(lake, case):
+    """Of each commit the changes are those of its own rows, whoever wrote the files."""
+    mode, rivals, first, commits = HISTORIES[case]
+    table = make_table(lake, mode, 3)
+    start, other = table.current_snapshot.snapshot_id, lake.load_table("db.t")
+
+    def come():
+        for kind in rivals:
+            RIVALS[kind](lake, other.refresh(), 2)
+
+    before_the_commit(table, come)
+    COMMANDS[first](lake, table, 1, retry=0)
+    now = lake.load_table("db.t")
+    found = [
+        (each._commit_snapshot_id, each._change_type.lower(), each.id, each.v)
+        for each in now.changes(start).collect()
+    ]
+    snapshots = [each for each in now.metadata.snapshots if each.operation != "replace"][-commits:]
+    expected = []
+    steps = [(rivals[0], 2), (first, 1)][-commits:]
+    for snapshot, (kind, row) in zip(snapshots, steps, strict=True):
+        old = [each for each in first_rows() if each[0] == row]
+        new = after(kind, old, row)
+        expected += [(snapshot.snapshot_id, "delete", n, v) for n, _, v in old]
+        expected += [(snapshot.snapshot_id, "insert", n, v) for n, _, v in new]
+    assert sorted(found) == sorted(expected)
