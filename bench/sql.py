@@ -8,7 +8,7 @@ from bench import tpcds
 from bench.context import Context, run_all
 from bench.figures import Bar, Figure, compare, interleaved, limit
 
-PARTS = ("queries", "texts")
+PARTS = ("queries", "changed", "texts")
 
 NAMESPACE = "tpcds"
 ROWS_OF_SCALE_ONE = 10_000_000
@@ -29,7 +29,7 @@ SELECTIVE_JOIN = (
 
 def run(context: Context) -> Iterator[Figure]:
     """Figures of statements; those beside the Java runtime where it is there."""
-    if context.part in (None, "queries"):
+    if context.part in (None, "queries", "changed"):
         yield from _queries(context)
     if context.part in (None, "texts"):
         yield from _texts(context)
@@ -40,10 +40,13 @@ def _queries(context: Context) -> Iterator[Figure]:
     tpcds.write_parquet(folder, context.rows / ROWS_OF_SCALE_ONE)
     tpcds.make_tables(context.spark, context.lake, NAMESPACE, folder)
     context.lake.sql(f"USE {NAMESPACE}")
-    if context.has_java:
-        context.spark.sql(f"USE {context.java_name(NAMESPACE)}")
+    if not context.has_java:
+        return
+    context.spark.sql(f"USE {context.java_name(NAMESPACE)}")
+    if context.part != "changed":
         yield _whole_set(context, "TPC-DS, 99 queries", at_most=1.0)
         yield _pair(context, "selective join", SELECTIVE_JOIN, at_most=1.0)
+    if context.part != "queries":
         for table, day in tpcds.FACTS.items():
             name = f"{NAMESPACE}.{table}"
             context.lake.load_table(name).set_properties(
