@@ -86,7 +86,9 @@ def test_every_file_is_read_once_and_knows_its_ordinal(
     )
     spark.conf.set(FILE_LOG_SETTING, choice)
     try:
-        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        scan = read_parquet(
+            spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
         found = (
             scan.rows.select("id", scan.ordinal().alias("o")).groupBy("id", "o").count().collect()
         )
@@ -103,7 +105,9 @@ def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path)
     key = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
     spark.conf.set(key, "true")
     try:
-        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        scan = read_parquet(
+            spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
         assert scan.rows.select("id", scan.ordinal()).collect() == [(1, 5)]
     finally:
         spark.conf.unset(key)
@@ -116,7 +120,9 @@ def test_missing_files_are_an_error_whatever_the_session_says(spark: Any, tmp_pa
     )
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        scan = read_parquet(
+            spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
         with pytest.raises(Exception, match="FILE_NOT_EXIST"):
             scan.rows.agg(F.sum("id")).collect()
     finally:
@@ -139,7 +145,9 @@ def test_a_file_that_is_said_to_be_larger_is_read_once(
     }
     files = pl.DataFrame({"path": [f"file://{path}"], "size": [7 * size], "ordinal": [3]})
     with temporary_settings(spark, settings):
-        scan = read_parquet(spark, files, SCHEMA, io=FileIO(), table_location=f"file://{tmp_path}")
+        scan = read_parquet(
+            spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
+        )
         place = scan.rows.metadataColumn("_metadata").getField("row_index")
         rows = scan.rows.select("id", place, F.expr(scan.place.ordinal)).collect()
         assert scan.rows.rdd.getNumPartitions() > 20
@@ -163,6 +171,6 @@ def test_an_unknown_choice_is_refused(spark: Any, tmp_path: Path) -> None:
     spark.conf.set(FILE_LOG_SETTING, "perhaps")
     try:
         with pytest.raises(ConfigurationError, match="perhaps"):
-            read_parquet(spark, files, SCHEMA, io=FileIO(), table_location="file:///a")
+            read_parquet(spark, files, SCHEMA, rows=10, io=FileIO(), table_location="file:///a")
     finally:
         spark.conf.unset(FILE_LOG_SETTING)
