@@ -184,6 +184,8 @@ DECISIVE = {
     "the row": ([("delete", 1)], True),
     "its key": ([("by equality", 1)], True),
     "the row, moved before": ([("compaction", 2), ("delete", 1)], True),
+    "the row, before its file was rewritten": ([("delete", 1), ("compaction", 2)], True),
+    "its key, before its file was rewritten": ([("by equality", 1), ("compaction", 2)], True),
 }
 
 

@@ -107,7 +107,8 @@ def check_read_rows_stay(
 ) -> None:
     """Refuse that rows were removed that decided what the operation does.
 
-    Where others rewrote the files, what was removed of the new ones conflicts too.
+    Where others rewrote files, rows are not looked for: whatever was deleted of these files, or of
+    those that the rewrites added, conflicts.
 
     Args:
         history: what was committed since the operation read the files.
@@ -131,8 +132,10 @@ def check_read_rows_stay(
         (file for file in history.removed_rows() if file.path in now),
         "removed data files of which this operation read rows",
     )
-    history.refuse(Reached(history, moved).added_deletes(), _DELETES_OF_READ_FILES)
-    deletes = tuple(Reached(history, files).added_deletes())
+    unknown = [*moved, *(file for file in files if file.path in rewritten)]
+    history.refuse(Reached(history, unknown).added_deletes(), _DELETES_OF_READ_FILES)
+    there = [file for file in files if file.path not in rewritten]
+    deletes = tuple(Reached(history, there).added_deletes())
     if rows is not None and deletes:
         since = history.sequence_number_read
         gone = rows.deleted_since(metadata, head, paths - rewritten, since)
