@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from pyroaring import BitMap64
 from table_cases import live_entries, position_deletes, short, vector
 
 from frazil.format.manifests import Content, DataFile
@@ -61,3 +64,27 @@ class Deletes:
             found = position_deletes("x", about=None)
             return replace(found, file_path=path, referenced_data_file=None if others else about)
         return replace(vector("x", about="x"), file_path=path, referenced_data_file=about)
+
+
+class DeletesCompared:
+    """The part of an operation's rows that is about what delete files hold."""
+
+    def __init__(self, deletes: Deletes) -> None:
+        self.deletes = deletes
+
+    def deleted_by(
+        self, deletes: Sequence[DataFile], paths: Collection[str]
+    ) -> Mapping[str, BitMap64]:
+        found: dict[str, BitMap64] = {}
+        for delete in deletes:
+            held = self.deletes.held[delete.file_path, delete.content_offset]
+            for path in held.keys() & set(paths):
+                found[path] = found.get(path, BitMap64()) | BitMap64(held[path])
+        return found
+
+    def write_vectors(self, metadata: Any, deleted: Mapping[str, BitMap64]) -> list[DataFile]:
+        return self.deletes.new(3, {path: set(rows) for path, rows in deleted.items()})
+
+    def matching(self, *asked: Any) -> Mapping[str, int]:
+        """Deletes alone are about no new rows."""
+        return {}

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
-from rows_in_dictionaries import Deletes, Rows
+from rows_in_dictionaries import Deletes, DeletesCompared, Rows
 from table_cases import data_file, live_entries, make_table, open_catalog
 
 from ci_share import examples
@@ -100,13 +100,12 @@ class World:
         return found
 
 
-@dataclass
-class Compared:
+class Compared(DeletesCompared):
     """The rows of an operation, found by their numbers."""
 
-    world: World
-    read: Seen
-    own_rows: Rows
+    def __init__(self, world: World, read: Seen, own_rows: Rows) -> None:
+        super().__init__(world.deletes)
+        self.world, self.read, self.own_rows = world, read, own_rows
 
     def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
         earlier = self.read.deleted
@@ -117,19 +116,6 @@ class Compared:
             )
             for path in paths
         }
-
-    def deleted_by(
-        self, deletes: Sequence[DataFile], paths: Collection[str]
-    ) -> Mapping[str, BitMap64]:
-        found: dict[str, BitMap64] = {}
-        for delete in deletes:
-            held = self.world.deletes.held[delete.file_path, delete.content_offset]
-            for path in held.keys() & set(paths):
-                found[path] = found.get(path, BitMap64()) | BitMap64(held[path])
-        return found
-
-    def write_vectors(self, metadata: Any, deleted: Mapping[str, BitMap64]) -> list[DataFile]:
-        return self.world.deletes.new(3, {path: set(rows) for path, rows in deleted.items()})
 
     def moved(
         self, metadata: Any, head: Any, gone: Any, written: Any, copies: Any, since: int
@@ -183,10 +169,6 @@ class Compared:
             sum(map(len, places.values())),
             {path: len(rows - copied) for path, rows in by_path.items() if rows - copied},
         )
-
-    def matching(self, *asked: Any) -> Mapping[str, int]:
-        """Deletes alone are about no new rows."""
-        return {}
 
 
 KINDS = ("delete", "delete", "copy", "rewrite")

@@ -6,7 +6,7 @@ The delete files exist in manifests alone; what they delete is in a dictionary o
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
-from rows_in_dictionaries import Deletes, Rows
+from rows_in_dictionaries import Deletes, DeletesCompared, Rows
 from table_cases import data_file, make_table, open_catalog
 
 from ci_share import examples
@@ -34,33 +34,18 @@ def path_of(name: str) -> str:
     return data_file(name).file_path
 
 
-class Compared:
+class Compared(DeletesCompared):
     """An operation's rows, in dictionaries."""
 
-    def __init__(self, deletes: Deletes, version: int, own: Rows, earlier: Rows) -> None:
-        self._deletes, self._version, self._own, self._earlier = deletes, version, own, earlier
+    def __init__(self, deletes: Deletes, own: Rows, earlier: Rows) -> None:
+        super().__init__(deletes)
+        self._own, self._earlier = own, earlier
 
     def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
         return {
             path: OwnRows(BitMap64(self._own.get(path, ())), BitMap64(self._earlier.get(path, ())))
             for path in paths
         }
-
-    def deleted_by(
-        self, deletes: Sequence[DataFile], paths: Collection[str]
-    ) -> Mapping[str, BitMap64]:
-        found: dict[str, BitMap64] = {}
-        for delete in deletes:
-            held = self._deletes.held[delete.file_path, delete.content_offset]
-            for path in held.keys() & set(paths):
-                found[path] = found.get(path, BitMap64()) | BitMap64(held[path])
-        return found
-
-    def write_vectors(self, metadata: Any, deleted: Mapping[str, BitMap64]) -> list[DataFile]:
-        return self._deletes.new(3, {path: set(rows) for path, rows in deleted.items()})
-
-    def matching(self, metadata: Any, head: Any, paths: Collection[str]) -> None:
-        return None
 
 
 ROW = st.tuples(st.sampled_from(FILES), st.integers(0, ROWS - 1))
@@ -134,7 +119,7 @@ def delete(
         validation=Validation(
             start.snapshot_id,
             check_deletes=is_strict,
-            rows=Compared(deletes, version, own, earlier),
+            rows=Compared(deletes, own, earlier),
         ),
     )
 

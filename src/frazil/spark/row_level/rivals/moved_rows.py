@@ -11,9 +11,9 @@ from pyroaring import BitMap64
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.row_level.rivals.deleted_since import words_of_bitmap
-from frazil.spark.row_level.rivals.rows_by_id import Longs, RowIds, live_rows
+from frazil.spark.row_level.rivals.rows_by_id import RowIds, live_rows
 from frazil.spark.row_level.rivals.rows_by_order import copied_places
 from frazil.spark.row_level.target import POSITION_BITS, Target
 

@@ -19,7 +19,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
-from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.row_level.target import Target, file_of, position_of
@@ -36,8 +36,6 @@ _FOUND: Final = pa.schema(
 )
 _FIELDS: Final = (ROW_ID_FIELD, LAST_UPDATED_FIELD)
 _COLUMNS: Final = TableColumns(fields=_FIELDS, mapping=mapping_for(Schema(_FIELDS)))
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap64
 
+from frazil.spark.deletes.bitmap import Longs
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.row_sources import row_sources
 from frazil.storage.side_by_side import in_threads
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
