@@ -6,6 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from frazil.spark.files.parquet import row_sizes
+from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import temporary_settings
 
 pytestmark = pytest.mark.spark
@@ -75,8 +76,10 @@ def test_a_spark_that_has_other_classes_reads_the_rows_alike(lake, many, monkeyp
         raise Py4JError("there is no such class")
 
     monkeypatch.setattr(row_sizes, "_made", refuse)
-    monkeypatch.setattr(row_sizes, "_MAKERS", {})
+    kept = BySession()
+    monkeypatch.setattr(row_sizes, "_MAKERS", kept)
     with temporary_settings(lake.spark, FEW_BYTES):
         assert many.to_df().count() == ROWS
         assert size_of(many.to_df()) < ROWS * WIDTH
-    assert {lake.spark: None} == row_sizes._MAKERS
+    # It is not asked again: what refuses would raise.
+    assert kept.get_or_make(lake.spark, refuse) is None

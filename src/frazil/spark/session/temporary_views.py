@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,12 +11,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.session.facts import is_connect, is_stopped
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.facts import is_connect
 from frazil.storage.caches import BoundedCache
 
 OWN: Final = "frazil_"
 """What names that no user has written begin with."""
-_LOCK: Final = threading.Lock()
 _NAMES: Final = 1_000
 """So many names of views are known in a session; others are made by the public way."""
 
@@ -41,7 +40,7 @@ class _Model:
     abouts: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(_NAMES))
 
 
-_MODELS: Final[dict[SparkSession, _Model]] = {}
+_MODELS: Final = BySession[_Model]()
 
 
 def make_temporary_view(frame: DataFrame, name: str) -> Callable[[], object]:
@@ -68,7 +67,7 @@ def _put_into_the_catalog(spark: SparkSession, frame: DataFrame, name: str) -> C
     To drop a view by it also forgets cached rows of another one that had the name.
     """
     rows: Any = frame
-    model = _model(spark)
+    model = _MODELS.get_or_make(spark, _made)
     about = model.about if name.startswith(OWN) else model.abouts.get(name)
     if about is None:
         frame.createOrReplaceTempView(quote_name_always([name]))
@@ -79,23 +78,14 @@ def _put_into_the_catalog(spark: SparkSession, frame: DataFrame, name: str) -> C
     return lambda: model.catalog.dropTempView(name)
 
 
-def _model(spark: SparkSession) -> _Model:
-    """That of the session, made at the first call; those of stopped ones are forgotten."""
-    with _LOCK:
-        found = _MODELS.get(spark)
-    if found is not None:
-        return found
+def _made(spark: SparkSession) -> _Model:
+    """The model of a session, from a view that is made and dropped."""
     session: Any = spark
     name = f"{OWN}{uuid.uuid4().hex}"
     spark.range(0).createOrReplaceTempView(name)
     try:
         catalog = session._jsparkSession.sessionState().catalog()
         view = catalog.getRawTempView(name).get()
-        made = _Model(catalog, view, view.tableMeta(), session._jvm.scala.Option)
+        return _Model(catalog, view, view.tableMeta(), session._jvm.scala.Option)
     finally:
         spark.catalog.dropTempView(name)
-    with _LOCK:
-        for stopped in [each for each in _MODELS if is_stopped(each)]:
-            del _MODELS[stopped]
-        _MODELS[spark] = made
-    return made

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.spark.session.facts import is_stopped
+from frazil.spark.session.by_session import BySession
 from frazil.storage.caches import BoundedCache
 
-_LOCK: Final = threading.Lock()
-_KEPT: Final[dict[SparkSession, BoundedCache[DataFrame]]] = {}
+_KEPT: Final = BySession[BoundedCache[DataFrame]]()
 _KEPT_BYTES: Final = 4 << 20
 _BYTES_PER_COLUMN: Final = 512
 
@@ -22,19 +20,9 @@ def kept_frame(spark: SparkSession, key: Hashable, make: Callable[[], DataFrame]
 
     Its columns are the same at each call: a query that has it twice must not tell them apart.
     """
-    known = _of(spark)
+    known = _KEPT.get_or_make(spark, lambda _: BoundedCache(_KEPT_BYTES))
     found = known.get(key)
     if found is None:
         found = make()
         known.put(key, found, _BYTES_PER_COLUMN * (len(found.columns) + 1))
     return found
-
-
-def _of(spark: SparkSession) -> BoundedCache[DataFrame]:
-    """What is kept of a session; that of stopped ones is forgotten."""
-    with _LOCK:
-        if spark not in _KEPT:
-            for stopped in [each for each in _KEPT if is_stopped(each)]:
-                del _KEPT[stopped]
-            _KEPT[spark] = BoundedCache(_KEPT_BYTES)
-        return _KEPT[spark]

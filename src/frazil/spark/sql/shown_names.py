@@ -12,10 +12,11 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from frazil.spark.session.facts import is_stopped, is_temporary_view
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.facts import is_temporary_view
 
 _LOCK: Final = threading.Lock()
-_IN_USE: Final[dict[SparkSession, set[str]]] = {}
+_IN_USE: Final = BySession[set[str]]()
 _MOST: Final = 100
 """So many tables of one name are numbered; more keep names of our own."""
 
@@ -33,7 +34,7 @@ def shown_names(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[dict
     """
     chosen: dict[str, str] = {}
     with _LOCK:
-        in_use = _of(spark)
+        in_use = _IN_USE.get_or_make(spark, lambda _: set())
         for ours, said in wanted.items():
             free = _free(said, in_use)
             if free is not None:
@@ -52,11 +53,3 @@ def shown_names(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[dict
 def _free(said: str, in_use: set[str]) -> str | None:
     names = (said, *(f"{said} ({number})" for number in range(2, _MOST)))
     return next((name for name in names if name.lower() not in in_use), None)
-
-
-def _of(spark: SparkSession) -> set[str]:
-    if spark not in _IN_USE:
-        for stopped in [each for each in _IN_USE if is_stopped(each)]:
-            del _IN_USE[stopped]
-        _IN_USE[spark] = set()
-    return _IN_USE[spark]

@@ -6,7 +6,6 @@ millions of rows to every task then. Their number and their types say better wha
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,7 +13,8 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.spark.session.facts import is_connect, is_stopped
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.facts import is_connect
 from frazil.storage.caches import BoundedCache
 
 ROW_BYTES: Final = 8
@@ -24,8 +24,6 @@ _CATALOG: Final = "org.apache.spark.sql.catalyst.catalog"
 _SIZES: Final = 256
 _DIGITS: Final = 4
 """Sizes are rounded up to so many binary digits, so that few of them have to be made."""
-
-_LOCK: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ class _Makers:
     known: BoundedCache[Any] = field(default_factory=lambda: BoundedCache(_SIZES))
 
 
-_MAKERS: Final[dict[SparkSession, _Makers | None]] = {}
+_MAKERS: Final = BySession[_Makers | None]()
 
 
 def with_size_of_rows(data: DataFrame, rows: int) -> DataFrame:
@@ -79,7 +77,7 @@ def with_size_of_rows(data: DataFrame, rows: int) -> DataFrame:
         # Spark sends no relation of more bytes to every task.
         if size <= int(session.sessionState().conf().autoBroadcastJoinThreshold()):
             return data
-        makers = _makers(spark)
+        makers = _MAKERS.get_or_make(spark, _made)
         if makers is None:
             return data
         relation = frame._jdf.queryExecution().analyzed()
@@ -92,8 +90,7 @@ def with_size_of_rows(data: DataFrame, rows: int) -> DataFrame:
         )
         return DataFrame(makers.dataset.ofRows(session, sized), spark)
     except Py4JError:  # This Spark has relations of another form.
-        with _LOCK:
-            _MAKERS[spark] = None
+        _MAKERS.put(spark, None)
         return data
 
 
@@ -120,19 +117,6 @@ def _table_of(spark: SparkSession, makers: _Makers, size: int) -> Any:
     arguments[makers.statistics] = makers.option.apply(statistics)
     made = makers.option.apply(makers.table.apply(*arguments))
     makers.known.put(size, made, 1)
-    return made
-
-
-def _makers(spark: SparkSession) -> _Makers | None:
-    """Those of the session; None where it has other classes than these."""
-    with _LOCK:
-        if spark in _MAKERS:
-            return _MAKERS[spark]
-    made = _made(spark)
-    with _LOCK:
-        for stopped in [each for each in _MAKERS if is_stopped(each)]:
-            del _MAKERS[stopped]
-        _MAKERS[spark] = made
     return made
 
 

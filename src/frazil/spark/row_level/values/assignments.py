@@ -15,9 +15,9 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.row_level.values.expressions import check_values
+from frazil.spark.row_level.values.literals import literal
 from frazil.spark.row_level.values.names import find_path
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
-from frazil.spark.session.literals import literal
 from frazil.spark.types import SparkTypeSupport
 
 Value = Any

@@ -7,13 +7,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from frazil.errors import ValidationError
-from frazil.spark.session.facts import checkpoint_of_query, is_stopped, sources_of_query
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.facts import checkpoint_of_query, sources_of_query
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import FOLDER
 from frazil.spark.stream.source.unplaced import UnplacedStream
@@ -29,12 +30,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOG = logging.getLogger(__name__)
-_LOCK = threading.Lock()
 _KEPT_FAILURES = 100
 _LONGEST_START = 60.0
 _LOOK_EVERY = 0.01
 """Seconds."""
-_WATCHES: dict[SparkSession, Watch] = {}
+_WATCHES: Final = BySession["Watch"]()
 
 
 class Watch(StreamingQueryListener):
@@ -231,15 +231,12 @@ def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
 
 
 def _watch_of(spark: SparkSession) -> Watch:
-    with _LOCK:
-        for session in [each for each in _WATCHES if is_stopped(each)]:
-            del _WATCHES[session]
-        known = _WATCHES.get(spark)
-        if known is None:
-            known = Watch(spark)
-            spark.streams.addListener(known)
-            _WATCHES[spark] = known
-        return known
+    def watching(spark: SparkSession) -> Watch:
+        watch = Watch(spark)
+        spark.streams.addListener(watch)
+        return watch
+
+    return _WATCHES.get_or_make(spark, watching)
 
 
 def _stop_once_started(query: StreamingQuery) -> None:
