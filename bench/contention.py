@@ -85,7 +85,14 @@ def _filled(context: Context, name: str) -> frazil.Table:
     return table
 
 
-def _source(context: Context, writer: int, number: int) -> str:
+def _merge(table: str, writer: int, number: int) -> str:
+    return (
+        f"merge into {table} t using ({_source(writer, number)}) s on t.id = s.id "
+        "when matched then update set * when not matched then insert *"
+    )
+
+
+def _source(writer: int, number: int) -> str:
     first = number * ROWS_A_MERGE * WRITERS
     last = first + ROWS_A_MERGE * WRITERS
     # Of eight keys one is the writer's; each lies in another file.
@@ -100,8 +107,7 @@ def _ours(context: Context, beside: bool) -> Contest:
     _filled(context, name)
 
     def merge(writer: int, number: int) -> None:
-        table = context.lake.load_table(f"bench.{name}")
-        table.upsert(context.spark.sql(_source(context, writer, number)), keys="id")
+        context.lake.sql(_merge(f"bench.{name}", writer, number)).collect()
 
     def compact() -> tuple[int, int]:
         done = context.lake.load_table(f"bench.{name}").compact(rewrite_all=True)
@@ -117,10 +123,7 @@ def _java(context: Context, beside: bool) -> Contest:
     catalog = full.split(".", 1)[0]
 
     def merge(writer: int, number: int) -> None:
-        context.spark.sql(
-            f"merge into {full} t using ({_source(context, writer, number)}) s on t.id = s.id "
-            "when matched then update set * when not matched then insert *"
-        ).collect()
+        context.spark.sql(_merge(full, writer, number)).collect()
 
     def compact() -> tuple[int, int]:
         [row] = context.spark.sql(

@@ -30,7 +30,7 @@ from frazil.spark.files.arrow.convert import cut
 from frazil.spark.files.floats import is_float
 from frazil.spark.files.layout.variants import with_variants_apart
 from frazil.spark.files.projection import Projection, project, with_fields
-from frazil.spark.read.failures import read_failure
+from frazil.spark.read.failures import naming_the_read
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import (
     is_case_sensitive,
@@ -297,16 +297,9 @@ class Scan(OnDriver):
 
     @contextmanager
     def _explained(self, operation: str) -> Iterator[None]:
-        try:
+        snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
+        with naming_the_read(table=self._name, snapshot_id=snapshot_id, operation=operation):
             yield
-        except Exception as error:
-            snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
-            known = read_failure(
-                error, table=self._name, snapshot_id=snapshot_id, operation=operation
-            )
-            if known is None:
-                raise
-            raise known from error
 
     @cached_property
     def _plan(self) -> ScanPlan:

@@ -64,6 +64,7 @@ from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.read.prepared import PreparedRows
 from frazil.spark.read.result_columns import (
     FIRST_ROW_ID,
+    StoredColumn,
     constant_name,
     metadata_column,
     metadata_of,
@@ -122,7 +123,7 @@ class FilesReadAlike:
     def _rows(self, all_bitmaps: Sequence[Bitmaps]) -> list[PreparedRows]:
         """The same without what is deleted by position; the files are under these bitmaps."""
         reading, context = self.reading, self.reading.context
-        plain = self._plain_expressions()
+        plain = self._plain_columns()
         scan = self._scan()
         if plain is not None and not self.group.has_deletes:
             is_small = isinstance(scan, NativeScan)
@@ -172,16 +173,12 @@ class FilesReadAlike:
             sets.append(found)
         return sets, []
 
-    def _plain_expressions(self) -> tuple[str, ...] | None:
-        """The result's columns as SQL text where that says it all, else None.
-
-        Text takes one call to Spark where columns take a dozen each. A cast to a column's own type
-        leaves the field id out of its metadata, and the optimizer removes it.
-        """
+    def _plain_columns(self) -> tuple[StoredColumn, ...] | None:
+        """The result's columns, where each is a column of the scan; else None."""
         reading, support = self.reading, self.reading.context.support
         if self.constants or self._defaulted:
             return None
-        expressions: list[str] = []
+        columns: list[StoredColumn] = []
         for field in reading.projection.fields:
             kind = field.field_type
             if (
@@ -190,13 +187,11 @@ class FilesReadAlike:
                 or not is_scanned(kind)
                 or needs_conversion(kind, support)
                 or reading.field(field.field_id).field_type != kind
-                or field.doc is not None
+                or scan_type(kind, support) != type_to_spark(kind, support=support)
             ):
                 return None
-            stored = quote_name_always([reading.names[field.field_id]])
-            target = type_to_spark(kind, support=support).simpleString()
-            expressions.append(f"cast({stored} as {target}) as {quote_name_always([field.name])}")
-        return tuple(expressions)
+            columns.append(StoredColumn(reading.names[field.field_id], field.name, field.doc))
+        return tuple(columns)
 
     def _attached(
         self, rows: DataFrame, ids: Iterable[int]

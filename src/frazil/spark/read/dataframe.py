@@ -17,7 +17,6 @@ from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import EQUALITY_DELETES
 from frazil.planning.scan_plan import DeleteWay, ScanPlan
@@ -42,7 +41,8 @@ from frazil.spark.files.projection import (
 from frazil.spark.files.scan_names import scan_names
 from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
 from frazil.spark.read.prepared import PreparedRead, PreparedRows, ReadRequest
-from frazil.spark.read.result_columns import result_schema
+from frazil.spark.read.result_columns import StoredColumn, result_schema
+from frazil.spark.types import COMMENT_KEY
 from frazil.storage.files import FileIO
 
 
@@ -226,5 +226,6 @@ def _no_rows(spark: SparkSession, schema: S.StructType) -> PreparedRows:
     rows = spark.createDataFrame([], schema).limit(0)
     if len({name.lower() for name in schema.names}) < len(schema.names):
         return PreparedRows(rows)
-    names = [quote_name_always([name]) for name in schema.names]
-    return PreparedRows(rows, tuple(f"{name} AS {name}" for name in names), is_small=True)
+    comments = [(field.metadata or {}).get(COMMENT_KEY) for field in schema.fields]
+    columns = map(StoredColumn, schema.names, schema.names, comments)
+    return PreparedRows(rows, tuple(columns), is_small=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import unquote
 
@@ -22,6 +24,18 @@ _UNREADABLE: Final = re.compile(r"FAILED_READ_FILE|InvalidDataFileError|CANNOT_R
 _PYTHON: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _REFUSED: Final = re.compile(r"AccessDenied|ExpiredToken|InvalidAccessKeyId|Status Code: 40[03]")
 _NO_IDS: Final = "Spark read schema expects field Ids"
+
+
+@contextmanager
+def naming_the_read(*, table: str, snapshot_id: int | None, operation: str) -> Iterator[None]:
+    """Raise failures to read a file as errors that name the table, its snapshot and the file."""
+    try:
+        yield
+    except Exception as error:
+        known = read_failure(error, table=table, snapshot_id=snapshot_id, operation=operation)
+        if known is None:
+            raise
+        raise known from error
 
 
 def read_failure(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from frazil.spark.files.parquet.access import access_tag
 from frazil.spark.files.parquet.file_log import READING_SETTINGS
 from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.files.projection import Projection
+from frazil.spark.read.result_columns import StoredColumn
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
@@ -38,20 +39,39 @@ class PreparedRows:
 
     Attributes:
         rows: them, maybe with columns that the result does not have.
-        columns: the result's columns as SQL text; None where the rows have just those.
+        columns: the result's columns; None where the rows have just those.
         is_small: whether the rows' plan holds little more than the names of files.
     """
 
     rows: DataFrame
-    columns: tuple[str, ...] | None = None
+    columns: tuple[StoredColumn, ...] | None = None
     is_small: bool = False
 
     def frame(self) -> DataFrame:
-        """The rows in the result's columns, which are new ones at every call if text says them."""
-        return self.rows if self.columns is None else self.rows.selectExpr(*self.columns)
+        """The rows in the result's columns, which are new ones at every call if they are named."""
+        if self.columns is None:
+            return self.rows
+        spark = self.rows.sparkSession
+        return self.rows.select(*(each.made_anew(spark) for each in self.columns))
+
+    def relation(self) -> DataFrame:
+        """The rows in the result's columns, which are those of the scan where that has them."""
+        if self.columns is None:
+            return self.rows
+        if all(each.is_as_stored for each in self.columns) and self.rows.columns == [
+            each.name for each in self.columns
+        ]:
+            return self.rows
+        spark = self.rows.sparkSession
+        return self.rows.select(
+            *(
+                each.as_stored() if each.is_as_stored else each.made_anew(spark)
+                for each in self.columns
+            )
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PreparedRead:
     """All rows of a read, at least one part of them."""
 
@@ -65,6 +85,16 @@ class PreparedRead:
     def frame(self) -> DataFrame:
         """The rows in the result's columns."""
         return reduce(DataFrame.union, [part.frame() for part in self.parts])
+
+    @cached_property
+    def relation(self) -> DataFrame:
+        """The rows for Spark to name in a query's text, the same columns at every call.
+
+        They are the columns of the scans wherever those have the result's names and types. The
+        optimizer leaves some of the columns that a select makes anew, and then does not see that
+        two parts of a query read the same rows. The metadata of such columns has what scans need.
+        """
+        return reduce(DataFrame.union, [part.relation() for part in self.parts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +170,14 @@ class PreparedReads:
         plan: ScanPlan,
         request: ReadRequest,
         prepare: Callable[[], PreparedRead],
-    ) -> DataFrame:
-        """The rows of what is kept for this very plan, else of what is prepared now."""
+    ) -> PreparedRead:
+        """What is kept for this very plan, else what is prepared now."""
         key = _ReadKey(spark, plan, request)
         found = self._kept.get(key)
         if found is not None:
-            return found.frame()
+            return found
         made = prepare()
         if made.can_be_repeated:
             size = _BYTES_PER_READ + plan.file_count * BYTES_PER_FILE + memory_of_plan(plan)
             self._kept.put(key, made, size)
-        return made.frame()
+        return made

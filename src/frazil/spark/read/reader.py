@@ -115,10 +115,14 @@ class TableReader:
 
     def rows_of_snapshot(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return `rows` of a plan that will be asked for again: what is prepared is kept."""
-        prepare_session(self.spark)
-        request = self._request(projection, self._equality(plan))
-        kept = PreparedReads.of(self.io)
-        return kept.read(self.spark, plan, request, lambda: self._prepared(plan, request))
+        return self._kept(plan, projection).frame()
+
+    def relation_of_snapshot(self, plan: ScanPlan, projection: Projection) -> DataFrame:
+        """Return `rows_of_snapshot` for a query's text, the same columns at every call.
+
+        What scans need stands in the metadata of the columns.
+        """
+        return self._kept(plan, projection).relation
 
     def keeps(self, plan: ScanPlan, projection: Projection) -> bool:
         """Return whether what `rows_of_snapshot` has prepared is kept."""
@@ -146,6 +150,12 @@ class TableReader:
             return replace(plan, delete_ways=tuple(self._planned(plan, request).delete_ways()))
         except (InvalidFormatError, StorageError, UnsupportedError):
             return plan
+
+    def _kept(self, plan: ScanPlan, projection: Projection) -> PreparedRead:
+        prepare_session(self.spark)
+        request = self._request(projection, self._equality(plan))
+        kept = PreparedReads.of(self.io)
+        return kept.read(self.spark, plan, request, lambda: self._prepared(plan, request))
 
     def _equality(self, plan: ScanPlan) -> EqualityReading:
         reading = equality_reading(self.spark)

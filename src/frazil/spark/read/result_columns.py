@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
@@ -13,6 +14,7 @@ from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import unified_partition_type
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.spark.deletes.equality import (
     ROW_SEQUENCE,
@@ -30,9 +32,51 @@ from frazil.spark.files.projection import (
     Projection,
     is_metadata_column,
 )
+from frazil.spark.session.by_session import BySession
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, type_to_spark
+from frazil.storage.caches import BoundedCache
 
 FIRST_ROW_ID: Final = "_frazil_first_row_id"
+
+_COLUMNS: Final = BySession[BoundedCache[Column]]()
+_KEPT_COLUMNS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of a result that is a scan's column.
+
+    Attributes:
+        stored: its name in the scan.
+        name: its name in the result.
+        comment: of the table's column.
+    """
+
+    stored: str
+    name: str
+    comment: str | None = None
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether the scan's column can stand for it in a query."""
+        return self.stored == self.name and self.comment is None
+
+    def as_stored(self) -> Column:
+        """The scan's column, with what scans need in its metadata."""
+        return F.col(quote_name_always([self.stored]))
+
+    def made_anew(self, spark: SparkSession) -> Column:
+        """A column of its own in each select, without what scans need in its metadata.
+
+        What is written from it would have a table's field ids else, and Spark would find columns of
+        other tables by them.
+        """
+        kept = _COLUMNS.get_or_make(spark, lambda _: BoundedCache(_KEPT_COLUMNS))
+        column = kept.get(self)
+        if column is None:
+            column = self.as_stored().alias(self.name, metadata=metadata_of_comment(self.comment))
+            kept.put(self, column, 1)
+        return column
 
 
 def metadata_column(
@@ -78,7 +122,12 @@ def result_schema(
 
 def metadata_of(field: I.NestedField) -> dict[str, str]:
     """Return what Spark's metadata of a column says: the comment."""
-    return {} if field.doc is None else {COMMENT_KEY: field.doc}
+    return metadata_of_comment(field.doc)
+
+
+def metadata_of_comment(comment: str | None) -> dict[str, str]:
+    """Return what Spark's metadata of a column with this comment says."""
+    return {} if comment is None else {COMMENT_KEY: comment}
 
 
 def named(name: str) -> str:

@@ -28,6 +28,9 @@ READ_SETTINGS: Final[Mapping[str, str]] = {
     # A file without any id must fail in Spark's reader, not read as NULLs: Frazil reads such files
     # by their names, and this is what notices one that it took for a file with ids.
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    # Tables with deletes are unions, and a query may name one of their columns twice: Spark's
+    # optimizer makes one column of the two, and refuses its own plan by this check.
+    "spark.sql.analyzer.unionIsResolvedWhenDuplicatesPerChildResolved": "false",
 }
 """Settings that a lazily evaluated DataFrame needs when it runs: they stay set."""
 

@@ -12,6 +12,7 @@ from frazil.format.predicates import AlwaysTrue, all_of
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.binding.bound_text import BoundText, bind_query
 from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.new_columns import with_new_columns
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.pruning.asked import AskedOfTables, asked_of_tables
 from frazil.spark.sql.pruning.known_queries import KnownQueries
@@ -41,7 +42,7 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     found = bound.run(args, rows)
     if known is not None:
         known.keep(bound, wanted, rows, found)
-    return found
+    return found if is_connect(context.spark) else with_new_columns(found)
 
 
 def wanted_rows(context: SqlContext, bound: BoundText) -> dict[str, DataFrame]:
@@ -66,7 +67,7 @@ def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
 
 def _rows(bound: BoundText, wanted: Mapping[str, WrittenRows]) -> dict[str, DataFrame]:
     return {
-        name: each.rows(wanted[name].where, wanted[name].buckets)
+        name: each.relation(wanted[name].where, wanted[name].buckets)
         for name, each in bound.tables.items()
     }
 

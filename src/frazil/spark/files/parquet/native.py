@@ -31,6 +31,9 @@ from frazil.storage.files import FileIO
 EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
 CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 
+SCAN_METADATA: Final = frozenset({FIELD_ID_KEY, EXISTS_DEFAULT, CURRENT_DEFAULT})
+"""What the metadata of a scan's columns has for Spark's reader."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanContext:
@@ -129,6 +132,9 @@ class NativeScan:
         chosen = []
         for column in self.columns:
             value = F.col(quote_name_always([column.stored]))
+            if column.is_as_wanted:
+                chosen.append(value)
+                continue
             if column.stored_type != column.target:
                 value = value.cast(column.target)
             elif column.floats is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,14 +11,17 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
+from frazil.catalog.identifiers import shown
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format import types as I
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan
+from frazil.planning.scan_report import PlannedScan
+from frazil.spark.read.failures import naming_the_read
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
-from frazil.spark.session.facts import type_support
+from frazil.spark.session.facts import is_connect, type_support
 from frazil.spark.sql.binding.buckets import Buckets, in_buckets
 from frazil.spark.sql.context import NamedTable, SqlContext, TableVersion
 from frazil.spark.sql.table_uses import TableUse
@@ -92,6 +96,30 @@ class QueriedTable:
             plan = plan.where_files(in_buckets(plan.files, table.metadata, buckets))
             return reader.rows(plan, self.scan.projection)
         return reader.rows_of_snapshot(self._as_whole(plan), self.scan.projection)
+
+    def relation(self, where: Expression, buckets: Sequence[Buckets] = ()) -> DataFrame:
+        """Return `rows` whose columns are the same at each call.
+
+        Where Spark can read a column as it is, it is that of the scan, with what scans need in
+        its metadata. Over Spark Connect it is not.
+        """
+        if self.named.metadata_table is not None or buckets or is_connect(self.context.spark):
+            return self.rows(where, buckets)
+        table, began = self.named.table, time.perf_counter_ns()
+        plan = self._as_whole(self.plan(where))
+        projection = self.scan.projection
+        table.port.report_scan(
+            PlannedScan(
+                metadata=table.metadata,
+                plan=plan,
+                columns={each.field_id: each.name for each in projection.fields},
+                nanoseconds=time.perf_counter_ns() - began,
+            )
+        )
+        name = shown(self.use.name.parts)
+        with naming_the_read(table=name, snapshot_id=plan.snapshot_id, operation="a query"):
+            reader = TableReader(self.context.spark, table.metadata, table.io)
+            return reader.relation_of_snapshot(plan, projection)
 
     def kept_files(self, where: Expression) -> int | None:
         """Return how many files `rows` reads; None where what is prepared of them is not kept."""

@@ -21,6 +21,7 @@ from frazil.spark.read.prepared import BYTES_PER_FILE
 from frazil.spark.session.facts import is_connect, prepare_session
 from frazil.spark.sql.binding.bound_text import BoundText
 from frazil.spark.sql.binding.relations import QueriedTable
+from frazil.spark.sql.new_columns import with_new_columns
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.pruning.written_rows import WrittenRows
 from frazil.spark.table import Table
@@ -54,7 +55,7 @@ class KnownQuery:
         """
         found = bound.run(args, dict(zip(bound.tables, self.rows, strict=True)))
         try:
-            return _with_new_columns(found) if _plan_of(found).sameResult(self.plan) else None
+            return with_new_columns(found) if _plan_of(found).sameResult(self.plan) else None
         except _OTHER_SPARK:
             return None
 
@@ -157,9 +158,3 @@ def _lasts(spark: SparkSession, plan: Any) -> bool:
         plan.containsPattern(pattern)
         for pattern in (patterns.CURRENT_LIKE(), patterns.VARIABLE_REFERENCE())
     )
-
-
-def _with_new_columns(rows: DataFrame) -> DataFrame:
-    """Return the same rows in columns of their own, so that a join can tell two results apart."""
-    frame: Any = rows
-    return DataFrame(frame._jdf.toDF(frame._jdf.columns()), rows.sparkSession)

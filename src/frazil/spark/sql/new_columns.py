@@ -1,0 +1,138 @@
+"""The columns of a query's result: new ones, which say nothing of the scans below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.spark.files.parquet.native import SCAN_METADATA
+from frazil.spark.session.by_session import BySession
+
+_OTHER_SPARK: Final = (Py4JError, TypeError)
+"""What is raised where this Spark has not what is asked for: a method, or a class."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Makers:
+    """What makes plans in a session; each is an object of the virtual machine.
+
+    Attributes:
+        scan_metadata: names of what scans need in a column's metadata.
+        none: no metadata of a column's own.
+    """
+
+    alias: Any
+    new_id: Any
+    project: Any
+    dataset: Any
+    to_sequence: Any
+    scan_metadata: Any
+    none: Any
+
+
+_MAKERS: Final = BySession[_Makers]()
+
+
+def with_new_columns(rows: DataFrame) -> DataFrame:
+    """Return the rows of a classic session in columns of their own, without what scans need.
+
+    A join can tell two results of one query apart then, and what is made of the rows has no field
+    ids of a table. Columns keep the names of the tables that they are found by.
+    """
+    try:
+        named = _named_anew(rows)
+    except _OTHER_SPARK:
+        named = rows.toDF(*rows.columns)
+    fields = named.schema.fields
+    if not any(map(_tells_of_scans, fields)):
+        return named
+    # By their places, since names may be there twice.
+    places = [f"column_{place}" for place in range(len(fields))]
+    return named.toDF(*places).select(
+        *(
+            F.col(place)
+            .cast(_plain(field.dataType))
+            .alias(field.name, metadata=_plain_metadata(field))
+            for place, field in zip(places, fields, strict=True)
+        )
+    )
+
+
+def _named_anew(rows: DataFrame) -> DataFrame:
+    spark, frame = rows.sparkSession, rows
+    makers = _MAKERS.get_or_make(spark, _made)
+    given: Any = frame
+    plan = given._jdf.queryExecution().analyzed()
+    output = plan.output()
+    columns = []
+    for place in range(output.size()):
+        each = output.apply(place)
+        columns.append(
+            makers.alias(
+                each,
+                each.name(),
+                makers.new_id(),
+                each.qualifier(),
+                makers.none,
+                makers.scan_metadata,
+            )
+        )
+    project = makers.project(makers.to_sequence(columns), plan)
+    return DataFrame(makers.dataset.ofRows(given._jdf.sparkSession(), project), spark)
+
+
+def _made(spark: SparkSession) -> _Makers:
+    session: Any = spark
+    jvm = session._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    to_sequence = jvm.PythonUtils.toSeq
+    return _Makers(
+        alias=catalyst.expressions.Alias,
+        new_id=catalyst.expressions.NamedExpression.newExprId,
+        project=catalyst.plans.logical.Project,
+        dataset=jvm.org.apache.spark.sql.classic.Dataset,
+        to_sequence=to_sequence,
+        scan_metadata=to_sequence(list(SCAN_METADATA)),
+        none=jvm.scala.Option.empty(),
+    )
+
+
+def _tells_of_scans(field: S.StructField) -> bool:
+    return not SCAN_METADATA.isdisjoint(field.metadata or {}) or _holds_such(field.dataType)
+
+
+def _holds_such(kind: S.DataType) -> bool:
+    match kind:
+        case S.StructType(fields=fields):
+            return any(map(_tells_of_scans, fields))
+        case S.ArrayType(elementType=element):
+            return _holds_such(element)
+        case S.MapType(keyType=key, valueType=value):
+            return _holds_such(key) or _holds_such(value)
+    return False
+
+
+def _plain(kind: S.DataType) -> S.DataType:
+    match kind:
+        case S.StructType(fields=fields):
+            return S.StructType(
+                [
+                    S.StructField(each.name, _plain(each.dataType), each.nullable, plain)
+                    for each in fields
+                    for plain in [_plain_metadata(each)]
+                ]
+            )
+        case S.ArrayType(elementType=element, containsNull=has_null):
+            return S.ArrayType(_plain(element), has_null)
+        case S.MapType(keyType=key, valueType=value, valueContainsNull=has_null):
+            return S.MapType(_plain(key), _plain(value), has_null)
+    return kind
+
+
+def _plain_metadata(field: S.StructField) -> dict[str, Any]:
+    return {key: value for key, value in (field.metadata or {}).items() if key not in SCAN_METADATA}
