@@ -66,7 +66,7 @@ def _whole_set(context: Context, name: str, *, at_most: float) -> Figure:
 
 
 def _pair(context: Context, name: str, text: str, *, at_most: float) -> Figure:
-    took = interleaved(_sides(context, text), rounds=5)
+    took = interleaved(_sides(context, text), rounds=15)
     bar = Bar(at_most=at_most)
     return compare(name + context.suffix, "Java runtime", took["ours"], took["java"], bar)
 

@@ -119,15 +119,42 @@ def write_deletes(
     with collected(
         rows, most_words=room, most_rows=most_rows, most_ordinal=last, tasks=tasks
     ) as found:
-        touched = TouchedFiles.of(
-            plan,
-            found.counts["ordinal"],
-            metadata=metadata,
-            io=io,
-            taken_over=write.taken_over,
-        )
-        _check_places(found.counts, touched.files)
-        new = write.entries(rows.sparkSession, found, touched)
+        return write.written(rows.sparkSession, found, plan, tell)
+
+
+def write_deletes_at(
+    spark: SparkSession,
+    places: Words,
+    *,
+    plan: ScanPlan,
+    metadata: TableMetadata,
+    io: FileIO,
+    on_progress: Callable[[WriteProgress], None] | None = None,
+) -> WrittenDeletes:
+    """Write deletes of rows whose places the driver has, as `write_deletes` does.
+
+    Args:
+        spark: writes where the driver should not.
+        places: keyed by ``ordinal << 32 | position >> 6``.
+        plan: with every position delete that applies to its files.
+        metadata: of the table, whose properties say how deletes are written.
+        io: of the table.
+        on_progress: called at each stage.
+    """
+    write = _Write.planned(metadata, io, None, None)
+    tell = on_progress or tell_nobody
+    tell(WriteProgress("writing"))
+    prepare_session(spark)
+    return write.written(spark, Collected(word_counts(places), places, None), plan, tell)
+
+
+def _replaced(
+    touched: TouchedFiles,
+    new: Sequence[NewEntry],
+    io: FileIO,
+    tell: Callable[[WriteProgress], None],
+) -> WrittenDeletes:
+    """What new deletes of a plan's files give to a commit."""
     ordinals = {ordinal for each in new for ordinal in each.ordinals}
     paths = touched.files.filter(pl.col("ordinal").is_in(list(ordinals)))["path"]
     written = WrittenDeletes(
@@ -272,6 +299,24 @@ class _Write:
         )
         taken_over = TakenOver.NONE if by_partition else TakenOver.OF_ONE_FILE
         return cls(metadata, io, POSITION_DELETE_FILES, positions, taken_over, operation_id)
+
+    def written(
+        self,
+        spark: SparkSession,
+        found: Collected,
+        plan: ScanPlan,
+        tell: Callable[[WriteProgress], None],
+    ) -> WrittenDeletes:
+        """Write deletes of rows of a plan's files."""
+        touched = TouchedFiles.of(
+            plan,
+            found.counts["ordinal"],
+            metadata=self.metadata,
+            io=self.io,
+            taken_over=self.taken_over,
+        )
+        _check_places(found.counts, touched.files)
+        return _replaced(touched, self.entries(spark, found, touched), self.io, tell)
 
     def entries(
         self, spark: SparkSession, found: Collected, touched: TouchedFiles

@@ -15,7 +15,8 @@ from frazil.format.properties.commands import COMMANDS
 from frazil.format.properties.table import ROW_LEVEL_CONFLICTS
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
+from frazil.spark.delete_files.write import WrittenDeletes, write_deletes, write_deletes_at
+from frazil.spark.deletes.bitmap import Words
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.figures import (
     ChangeResult,
@@ -135,6 +136,19 @@ class Command(Start):
             io=self.port.io,
             most_rows=most_rows,
             tasks=tasks,
+            on_progress=self.options.on_progress,
+        )
+        self.written.extend(written.paths)
+        return written
+
+    def write_deletes_at(self, places: Words, plan: ScanPlan) -> WrittenDeletes:
+        """Write deletes of rows by their places, as of `frazil.spark.deletes.bitmap`."""
+        written = write_deletes_at(
+            self.spark,
+            places,
+            plan=plan,
+            metadata=self.base,
+            io=self.port.io,
             on_progress=self.options.on_progress,
         )
         self.written.extend(written.paths)

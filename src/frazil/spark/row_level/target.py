@@ -19,7 +19,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.bitmap import Words, by_file
+from frazil.spark.deletes.bitmap import Longs, Words, by_file, words_of_files
 from frazil.spark.deletes.collect import collected, most_words
 from frazil.spark.deletes.joins import Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.files.parquet.file_log import RowPlace
@@ -291,6 +291,11 @@ def words_of_places(
         known = set(files["ordinal"])
         held = [ordinal for ordinal in found.counts["ordinal"] if ordinal in known]
         return by_file(found.words, held)
+
+
+def words_at(places: Longs) -> Words:
+    """Return places of rows as `words_of_files` does."""
+    return words_of_files(places >> POSITION_BITS, places & ((1 << POSITION_BITS) - 1))
 
 
 def as_file_and_position(rows: DataFrame, place: Column) -> DataFrame:

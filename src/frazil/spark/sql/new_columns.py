@@ -44,10 +44,15 @@ def with_new_columns(rows: DataFrame) -> DataFrame:
     A join can tell two results of one query apart then, and what is made of the rows has no field
     ids of a table. Columns keep the names of the tables that they are found by.
     """
+    frame: Any = rows
     try:
         named = _named_anew(rows)
+        # Metadata of parts of columns is not looked for where there are none.
+        is_flat = str(frame._jdf.schema().catalogString()).count("<") < 2
     except _OTHER_SPARK:
-        named = rows.toDF(*rows.columns)
+        named, is_flat = rows.toDF(*rows.columns), False
+    if is_flat:
+        return named
     fields = named.schema.fields
     if not any(map(_tells_of_scans, fields)):
         return named

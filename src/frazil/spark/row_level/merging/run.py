@@ -67,7 +67,9 @@ def _run(matching: Matching) -> ChangeResult:
     if takes_one_join(matching):
         done = rewritten_in_one_join(matching, target)
     if done is None:
-        done = _written_by_places(PlaceMatches.of(matching, target), target)
+        with refusing_values():
+            matches = PlaceMatches.of(matching, target)
+        done = _written_by_places(matches, target)
     return _committed(matching, target, where, done)
 
 
@@ -88,16 +90,18 @@ def _written_by_places(matches: PlaceMatches, target: Target) -> WrittenChanges:
         return WrittenChanges(counts=counts, added=added, copied=copied)
     updated = target.only(counts.updated_files)
     if counts.updated:
-        parts.append(MergedRows(matches, updated).updated())
+        rows = matches.updated(updated)
+        parts.append(MergedRows(matches, updated).updated() if rows is None else rows)
     added = []
     if parts:
         most += counts.updated
         added = command.write(reduce(DataFrame.unionByName, parts), updated, most_rows=most)
-    deletes = command.write_deletes(
-        as_file_and_position(matches.changes, F.col(target.place)),
-        target.only(counts.files).plan,
-        most_rows=counts.pairs,
-    )
+    plan, deleted = target.only(counts.files).plan, matches.deleted()
+    if deleted is not None:
+        deletes = command.write_deletes_at(deleted, plan)
+    else:
+        places = as_file_and_position(matches.changes, F.col(target.place))
+        deletes = command.write_deletes(places, plan, most_rows=counts.pairs)
     return WrittenChanges(counts=counts, added=added, deletes=deletes)
 
 

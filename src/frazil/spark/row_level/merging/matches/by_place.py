@@ -6,16 +6,28 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import polars as pl
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
+from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.deletes.bitmap import Words
 from frazil.spark.row_level.merging.clauses.clause import Do, When
-from frazil.spark.row_level.merging.clauses.flags import first_that_holds
+from frazil.spark.row_level.merging.clauses.flags import (
+    first_number,
+    first_that_holds,
+    values_by_clause,
+)
+from frazil.spark.row_level.merging.keys.collected import collected_pairs
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
-from frazil.spark.row_level.merging.matches.matching import Matching
-from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.merging.matches.matching import Matching, is_steady
+from frazil.spark.row_level.target import Target, words_at
+from frazil.spark.row_level.values.expressions import condition_column
+from frazil.spark.session.facts import type_support
+from frazil.spark.session.few_rows import tasks_of_scan
+from frazil.spark.session.free_names import free_name
 from frazil.spark.session.row_bytes import row_bytes
 
 MOST_PAIRS: Final = 2_000_000
@@ -31,12 +43,18 @@ class PlaceMatches:
         unmatched: the place and the clause of rows that no row of the source matches and a clause
             is about; None without such a clause.
         counts: how many there are.
+        collected: ``place``, ``number`` of the source's row and ``clause`` of each pair, where
+            they are few and there are no other rows; else None.
+        values: the column of `pairs` with the new values of rows that get some, as they are
+            written; None without.
     """
 
     matching: Matching
     pairs: DataFrame
     unmatched: DataFrame | None
     counts: MatchCounts
+    collected: pl.DataFrame | None = None
+    values: str | None = None
 
     @classmethod
     def of(cls, matching: Matching, target: Target) -> PlaceMatches:
@@ -45,13 +63,19 @@ class PlaceMatches:
         Raises:
             ValidationError: several rows of the source match a row of the table.
         """
-        pairs = _pairs(matching, target)
+        values = _name_of_values(matching, target)
+        pairs = _pairs(matching, target, values)
         unmatched = _unmatched(matching, target, pairs)
-        every = pairs if unmatched is None else _together(pairs, unmatched)
-        counts = MatchCounts.of(target, matching.merge.clauses, every)
+        collected = _collected(matching, target, pairs) if unmatched is None else None
+        clauses = matching.merge.clauses
+        if collected is not None:
+            counts = MatchCounts.of_places(clauses, collected)
+        else:
+            every = pairs if unmatched is None else _together(pairs, unmatched)
+            counts = MatchCounts.of(target, clauses, every)
         if counts.most_matches > 1 and not _may_match_often(matching):
             _check_one_match(matching, target, pairs)
-        return cls(matching, pairs, unmatched, counts)
+        return cls(matching, pairs, unmatched, counts, collected, values)
 
     @property
     def changes(self) -> DataFrame:
@@ -67,7 +91,30 @@ class PlaceMatches:
 
     def inserted(self, target: Target) -> DataFrame | None:
         """Return the new rows, in the columns that are written; None if there are none."""
+        known = self.collected
+        if known is not None and known["number"].n_unique() == self.matching.source.count:
+            return None
         return inserted_beside_pairs(self.matching, target, self.pairs, self.counts)
+
+    def updated(self, target: Target) -> DataFrame | None:
+        """Return the rows that get new values, as they are written; None if `pairs` lack these."""
+        if self.values is None:
+            return None
+        updates = [*self.matching.checked.updates]
+        values = F.col(quote_name_always([self.values]))
+        return self.pairs.where(F.col(CLAUSE).isin(updates)).select(
+            *(
+                values.getField(f"c{n}").alias(field.name)
+                for n, field in enumerate(target.written_schema.fields)
+            )
+        )
+
+    def deleted(self) -> Words | None:
+        """Return the places of rows that a clause is about; None where they are not collected."""
+        if self.collected is None:
+            return None
+        places = self.collected.filter(pl.col("clause").is_not_null())["place"]
+        return words_at(places.to_numpy())
 
 
 def inserted_beside_pairs(
@@ -86,7 +133,37 @@ def inserted_beside_pairs(
     return matching.new_rows(target, source.rows.join(matched, source.number, "left_anti"))
 
 
-def _pairs(matching: Matching, target: Target) -> DataFrame:
+def _name_of_values(matching: Matching, target: Target) -> str | None:
+    """A name for what rows become, where their values are the source's, which every task gets."""
+    clauses = matching.merge.of_kind(When.MATCHED)
+    updates = [clause for _, clause in clauses if clause.do is Do.UPDATE]
+    is_small = matching.source.collected is not None and matching.sends_source
+    if not matching.command.merges_on_read or not updates or not is_small:
+        return None
+    if matching.merge.evolves or not all(clause.takes_all for clause in updates):
+        return None
+    if not all(map(is_steady, matching.merge.conditions(When.MATCHED))):
+        return None
+    names = [field.name for field in target.written_schema.fields]
+    return free_name("_frazil_values", [*names, *matching.source.names, matching.source.number])
+
+
+def _collected(matching: Matching, target: Target, pairs: DataFrame) -> pl.DataFrame | None:
+    """The pairs, where the source is small and they are few."""
+    if matching.source.collected is None:
+        return None
+    named = pairs.select(
+        F.col(target.place).alias("place"),
+        F.col(matching.source.number).alias("number"),
+        F.col(CLAUSE).alias("clause"),
+    )
+    return collected_pairs(named, tasks=tasks_of_scan(matching.spark, target.plan))
+
+
+def _pairs(matching: Matching, target: Target, values: str | None) -> DataFrame:
+    """The pairs, with the new values of their rows under a name, if it is given."""
+    if values is not None:
+        return _valued_pairs(matching, target, values).localCheckpoint(eager=False)
     merge = matching.merge
     fields = matching.fields(target, [merge.on, *merge.conditions(When.MATCHED)])
     passing = matching.key_filter(target)
@@ -98,6 +175,32 @@ def _pairs(matching: Matching, target: Target) -> DataFrame:
         name=CLAUSE,
         key=[target.place, matching.source.number],
     ).localCheckpoint(eager=False)
+
+
+def _valued_pairs(matching: Matching, target: Target, values: str) -> DataFrame:
+    merge, source, updates = matching.merge, matching.source, matching.checked.updates
+    fields = matching.fields(target, [merge.on, *merge.conditions(When.MATCHED)])
+    joined = matching.pairs(
+        target.rows(fields, lineage=True), matching.key_filter(target), source.names
+    )
+    tests = [
+        (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
+        for n, each in merge.of_kind(When.MATCHED)
+    ]
+    support, which = type_support(matching.spark), first_number(tests)
+    old = merge.values_before(target.schema, support)
+    after = {n: made.columns_after(joined, support, old=old) for n, made in updates.items()}
+    columns = values_by_clause(after, target.schema.fields, which=which)
+    if target.lineage:
+        columns.append(F.col(quote_name_always([merge.target_alias, target.row_id])))
+        columns.append(F.lit(None).cast("bigint"))
+    made = F.struct(*(column.alias(f"c{n}") for n, column in enumerate(columns)))
+    return joined.select(
+        F.col(quote_name_always([target.place])),
+        F.col(quote_name_always([source.number])),
+        which.alias(CLAUSE),
+        F.when(which.isin([*updates]), made).alias(values),
+    )
 
 
 def _files_that_match(matching: Matching, target: Target, passing: KeyFilter | None) -> Target:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
-from frazil.spark.row_level.target import Target, file_of
+from frazil.spark.row_level.target import POSITION_BITS, Target, file_of
 
 CLAUSE: Final = "_frazil_clause"
 """The column that says which clause a row falls under."""
@@ -50,7 +50,29 @@ class MatchCounts:
             )
             .toArrow()
         )
-        rows = pl.DataFrame(pl.from_arrow(counted))
+        return cls._of_counted(clauses, pl.DataFrame(pl.from_arrow(counted)))
+
+    @classmethod
+    def of_places(cls, clauses: Sequence[Clause], pairs: pl.DataFrame) -> MatchCounts:
+        """Count pairs that the driver has.
+
+        Args:
+            pairs: ``place`` and ``clause``, null where none is about the row.
+        """
+        counted = (
+            pairs.group_by("place")
+            .agg(pl.col("clause").max(), pl.len().cast(pl.Int64).alias("matches"))
+            .group_by((pl.col("place") // (1 << POSITION_BITS)).alias("file"), "clause")
+            .agg(
+                pl.len().cast(pl.Int64).alias("rows"),
+                pl.col("matches").max().alias("most"),
+                pl.col("matches").sum().alias("pairs"),
+            )
+        )
+        return cls._of_counted(clauses, counted)
+
+    @classmethod
+    def _of_counted(cls, clauses: Sequence[Clause], rows: pl.DataFrame) -> MatchCounts:
         return cls(
             clauses=tuple(clauses),
             rows=rows.drop_nulls("clause"),

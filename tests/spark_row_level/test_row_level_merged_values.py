@@ -1,0 +1,204 @@
+"""Merges that find matches and take the source's values in one look at the table."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from ci_share import one_of_each
+from frazil.errors import SchemaMismatchError, ValidationError
+from frazil.spark.row_level.merging.keys import collected
+
+BOUNDS = {
+    "few": {},
+    "many rows of the source": {"MOST_BYTES": 0},
+    "many matches": {"MOST_PAIR_BYTES": 0},
+}
+MODES = ["merge-on-read", "copy-on-write"]
+
+
+@pytest.fixture(params=BOUNDS)
+def bounds(request, monkeypatch):
+    for name, value in BOUNDS[request.param].items():
+        monkeypatch.setattr(collected, name, value)
+    return request.param
+
+
+def merged(rows, source):
+    """What a merge gives: 'd' deletes, 'u' sets all, 'k' keeps; of new keys 'd' adds nothing."""
+    by_key = {key: (op, v, p) for key, op, v, p in source}
+    after = []
+    for key, v, p in rows:
+        op, new, part = by_key.get(key, ("k", None, None))
+        if op == "u":
+            after.append((key, new, part))
+        elif op != "d":
+            after.append((key, v, p))
+    known = {key for key, _, _ in rows}
+    added = [(key, v, p) for key, op, v, p in source if key not in known and op != "d"]
+    return sorted([*after, *added], key=repr)
+
+
+def run(table, source):
+    return (
+        table.merge(source, on="target.k = source.k")
+        .when_matched_delete(condition="source.op = 'd'")
+        .when_matched_update_all(condition="source.op = 'u'")
+        .when_not_matched_insert_all(condition="source.op <> 'd'")
+        .execute()
+    )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "mode", "version", "parts"),
+    one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]]),
+    indirect=["bounds"],
+)
+def test_histories(lake, spark, bounds, mode, version, parts):
+    chance = random.Random(f"{bounds}{mode}{version}{parts}")
+    table = lake.create_table(
+        "db.t",
+        "k bigint, v string, p int",
+        partition_by=parts,
+        format_version=version,
+        properties={"write.merge.mode": mode},
+    )
+    # Two rows of the table have each key.
+    rows = [(n // 2, "old", n % 3) for n in range(60)]
+    for start in range(0, 60, 20):
+        table.append(spark.createDataFrame(rows[start : start + 20], "k bigint, v string, p int"))
+    for turn in range(3):
+        keys = chance.sample(range(50), 12)
+        source = [(k, chance.choice("udk"), f"new {turn}", chance.randrange(3)) for k in keys]
+        given = spark.createDataFrame(source, "k bigint, op string, v string, p int")
+        done = run(table, given.repartition(3))
+        before, rows = rows, merged(rows, source)
+        assert sorted(map(tuple, table.to_df().collect()), key=repr) == rows
+        ops = {key: op for key, op, _, _ in source}
+        assert done.rows_updated == sum(ops.get(key) == "u" for key, _, _ in before)
+        assert done.rows_deleted == sum(ops.get(key) == "d" for key, _, _ in before)
+        assert done.rows_inserted == len(rows) - len(before) + done.rows_deleted
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_every_type_keeps_its_values(lake, spark, version):
+    columns = """
+        k int, b boolean, l bigint, f float, d double, n decimal(20, 3), day date,
+        at timestamp, ntz timestamp_ntz, s string, x binary,
+        st struct<a: int, b: string>, li array<struct<c: int>>, m map<string, double>
+    """
+    moment = datetime(1501, 3, 4, 5, 6, 7, 890123)
+    rows = [
+        (
+            n,
+            n % 2 == 0,
+            n << 40,
+            n / 4,
+            -n / 8,
+            Decimal(n) / 8,
+            date(1400 + n, 2, 28),
+            datetime(2024, 1, n + 1, 1, 2, 3, 456789, tzinfo=UTC),
+            moment,
+            "é" * n,
+            bytes([n]),
+            (n, None),
+            [(n,), None],
+            {"x": n / 2},
+        )
+        for n in range(1, 5)
+    ]
+    nothing = tuple([None] * (len(rows[0]) - 1))
+    table = lake.create_table(
+        "db.t", columns, format_version=version, properties={"write.merge.mode": "merge-on-read"}
+    )
+    table.append(spark.createDataFrame([(n, *nothing) for n in range(4)], columns))
+    source = spark.createDataFrame(rows, columns)
+    wanted = {row.k: row for row in source.collect()}
+    table.upsert(source, keys="k")
+    found = {row.k: row for row in table.to_df().collect()}
+    assert found.keys() == {0, 1, 2, 3, 4}
+    assert tuple(found.pop(0)) == (0, *nothing)
+    assert {key: tuple(row) for key, row in found.items()} == {
+        key: tuple(row) for key, row in wanted.items()
+    }
+
+
+def test_row_ids_stay(lake, spark):
+    table = lake.create_table(
+        "db.t",
+        "k bigint, v string",
+        format_version=3,
+        properties={"write.merge.mode": "merge-on-read"},
+    )
+    table.append(spark.range(10).selectExpr("id as k", "'old' as v").coalesce(1))
+    columns = ["k", "v", "_row_id", "_last_updated_sequence_number"]
+    before = {row.k: row for row in table.scan(columns=columns).to_df().collect()}
+    for turn in range(2):
+        table.upsert(spark.range(3, 6).selectExpr("id as k", f"'new {turn}' as v"), keys="k")
+    after = {row.k: row for row in table.scan(columns=columns).to_df().collect()}
+    for key, row in after.items():
+        changed = key in (3, 4, 5)
+        assert row._row_id == before[key]._row_id
+        assert row._last_updated_sequence_number == (3 if changed else 1)
+        assert row.v == ("new 1" if changed else "old")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, mode):
+    table = lake.create_table(
+        "db.t", "k bigint, v int not null", properties={"write.merge.mode": mode}
+    )
+    table.append(spark.range(6).selectExpr("id as k", "0 as v"))
+    source = spark.createDataFrame(
+        [(1, "d", None), (2, "k", None), (3, "u", 7)], "k bigint, op string, v int"
+    )
+
+    def run_with(rows):
+        (
+            table.merge(rows, on="target.k = source.k")
+            .when_matched_delete(condition="source.op = 'd'")
+            .when_matched_update_all(condition="source.op = 'u'")
+            .execute()
+        )
+
+    run_with(source)
+    expected = {0: 0, 2: 0, 3: 7, 4: 0, 5: 0}
+    assert {row.k: row.v for row in table.to_df().collect()} == expected
+    for value in ("cast(null as bigint)", "1L << 40"):
+        bad = spark.range(4, 5).selectExpr("id as k", "'u' as op", f"{value} as v")
+        snapshot = table.metadata.current_snapshot_id
+        with pytest.raises(SchemaMismatchError, match="nothing was"):
+            run_with(bad)
+        table.refresh()
+        assert table.metadata.current_snapshot_id == snapshot
+    assert {row.k: row.v for row in table.to_df().collect()} == expected
+
+
+def test_two_rows_for_one_are_refused(lake, spark):
+    table = lake.create_table(
+        "db.t", "k bigint, v string", properties={"write.merge.mode": "merge-on-read"}
+    )
+    table.append(spark.range(6).selectExpr("id as k", "'old' as v"))
+    source = spark.createDataFrame([(1, "a"), (2, "b"), (1, "c")], "k bigint, v string")
+    with pytest.raises(ValidationError, match="2 rows of the source match one row"):
+        table.merge(source, on="target.k = source.k").when_matched_update_all().execute()
+    assert {row.v for row in table.to_df().collect()} == {"old"}
+
+
+def test_names_that_the_merge_uses_itself(lake, spark):
+    names = ["k", "_frazil_values", "_frazil_clause", "_frazil_place", "_frazil_source_row", "c0"]
+    columns = ", ".join(f"{name} bigint" for name in names)
+    table = lake.create_table(
+        "db.t", columns, properties={"write.merge.mode": "merge-on-read"}, format_version=3
+    )
+    every = [f"id * {n + 1} as {name}" for n, name in enumerate(names)]
+    table.append(spark.range(6).selectExpr(*every))
+    new = ["id as k", *(f"id * 100 + {n} as {name}" for n, name in enumerate(names) if n)]
+    done = table.upsert(spark.range(4, 8).selectExpr(*new), keys="k")
+    assert (done.rows_updated, done.rows_inserted) == (2, 2)
+    wanted = {(n, *(n * (i + 1) for i in range(1, 6))) for n in range(4)}
+    wanted |= {(n, *(n * 100 + i for i in range(1, 6))) for n in range(4, 8)}
+    assert set(map(tuple, table.to_df().collect())) == wanted
