@@ -1,6 +1,6 @@
 """Eight writers that change rows of the same data files, alone and beside a compaction.
 
-The table has a tenth of `--rows`.
+The table has a tenth of `--rows`. The parts are `alone` and `beside`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Contest:
 def run(context: Context) -> Iterator[Figure]:
     """Each writer has keys of its own, which lie in every file."""
     for beside in (False, True):
+        if context.part not in (None, "beside" if beside else "alone"):
+            continue
         name = f"{WRITERS} × {MERGES} merges{' beside compactions' if beside else ''}"
         ours = _ours(context, beside)
         yield limit(f"{name}, merges run again{context.suffix}", ours.again, 0, unit="")
