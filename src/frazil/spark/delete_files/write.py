@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.properties.table import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.earlier import TakenOver, TouchedFiles
@@ -29,6 +28,7 @@ from frazil.spark.delete_files.encode import (
     PositionEncoder,
     VectorEncoder,
 )
+from frazil.spark.delete_files.places import DeleteFilePlaces
 from frazil.spark.delete_files.spread import written_by_executors
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
@@ -148,7 +148,7 @@ def write_deletes_at(
     return write.written(spark, Collected(word_counts(places), places, None), plan, tell)
 
 
-def _replaced(
+def _written_deletes(
     touched: TouchedFiles,
     new: Sequence[NewEntry],
     io: FileIO,
@@ -316,7 +316,7 @@ class _Write:
             taken_over=self.taken_over,
         )
         _check_places(found.counts, touched.files)
-        return _replaced(touched, self.entries(spark, found, touched), self.io, tell)
+        return _written_deletes(touched, self.entries(spark, found, touched), self.io, tell)
 
     def entries(
         self, spark: SparkSession, found: Collected, touched: TouchedFiles
@@ -339,7 +339,7 @@ class _Write:
             if not deletes.are_few:
                 return None
             earlier = deletes.words()
-        places = _Places.of(self, touched)
+        places = DeleteFilePlaces.of(self.metadata, self.kind, touched)
 
         def path(count: int, ordinal: int) -> str:
             name = self.kind.file_name(
@@ -364,7 +364,7 @@ class _Write:
     ) -> tuple[NewEntry, ...]:
         """Let executors write, under a fresh folder."""
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
-        places = _Places.of(self, touched)
+        places = DeleteFilePlaces.of(self.metadata, self.kind, touched)
         staging.make()
         with staging.discarding():
             new = written_by_executors(
@@ -413,41 +413,6 @@ class _Write:
             self.io.delete_many(started)
             raise
         return [each for entries in created for each in entries]
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where the files of a write go, and of what partition they are."""
-
-    write: _Write
-    touched: TouchedFiles
-    by_ordinal: Mapping[int, int]
-
-    @classmethod
-    def of(cls, write: _Write, touched: TouchedFiles) -> _Places:
-        return cls(write, touched, {o: at for at, o in enumerate(touched.files["ordinal"])})
-
-    def path(self, name: str, ordinal: int) -> str:
-        """Return where the table's layout wants a file about this data file."""
-        metadata, at = self.write.metadata, self.by_ordinal[ordinal]
-        return self.write.kind.file_path(
-            metadata,
-            name,
-            spec=metadata.spec_by_id(self.touched.files["spec_id"][at]),
-            schema=schema_with_sources(metadata),
-            partition=self.touched.partitions[at],
-        )
-
-    def completed(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
-        """Return the entries with the spec and partition of their data files."""
-        spec_ids = self.touched.files["spec_id"].to_list()
-        found = []
-        for each in entries:
-            at = self.by_ordinal[each.ordinals[0]]
-            partition = self.touched.partitions[at]
-            entry = replace(each.entry, spec_id=spec_ids[at], partition=partition)
-            found.append(replace(each, entry=entry))
-        return tuple(found)
 
 
 def _delete_format(properties: Mapping[str, str]) -> str:
