@@ -83,6 +83,26 @@ def test_histories(lake, spark, bounds, mode, version, parts):
         assert done.rows_inserted == len(rows) - len(before) + done.rows_deleted
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_that_the_source_lacks_change_too(lake, spark, bounds, mode):
+    table = lake.create_table(
+        "db.t", "k bigint, v string", format_version=3, properties={"write.merge.mode": mode}
+    )
+    table.append(spark.range(8).selectExpr("id as k", "'old' as v"))
+    source = spark.range(3, 10).selectExpr("id as k", "'new' as v")
+    done = (
+        table.merge(source, on="target.k = source.k")
+        .when_matched_update_all()
+        .when_not_matched_by_source_update({"v": "'gone'"}, condition="target.k = 1")
+        .when_not_matched_by_source_delete(condition="target.k = 2")
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    expected = {0: "old", 1: "gone", **dict.fromkeys(range(3, 10), "new")}
+    assert {row.k: row.v for row in table.to_df().collect()} == expected
+    assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (6, 1, 2)
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_type_keeps_its_values(lake, spark, version):
     columns = """

@@ -140,6 +140,9 @@ def _name_of_values(matching: Matching, target: Target) -> str | None:
     is_small = matching.source.collected is not None and matching.sends_source
     if not matching.command.merges_on_read or not updates or not is_small:
         return None
+    if matching.merge.of_kind(When.BY_SOURCE):
+        # Rows without a match get values too.
+        return None
     if matching.merge.evolves or not all(clause.takes_all for clause in updates):
         return None
     if not all(map(is_steady, matching.merge.conditions(When.MATCHED))):
