@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
+import frazil
 from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
 from frazil.spark.sql.parsers.spark_parser import names_by_spark
 from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
@@ -291,3 +292,27 @@ def test_statements_of_several_threads(sides, no_leftovers):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(count, range(12)))
     assert found == [0, 8, 16, 24] * 3
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_texts_are_read_by_the_settings_of_the_lakes_session(spark, tmp_path, ansi):
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    lake = frazil.connect(session, warehouse=str(tmp_path))
+    lake.sql("CREATE NAMESPACE db")
+    lake.sql("CREATE TABLE db.t (id BIGINT) USING iceberg")
+    text = "INSERT INTO db.t SELECT col1 FROM VALUES (CAST('None' AS BIGINT)), (1)"
+
+    def run():
+        if ansi == "true":
+            with pytest.raises(PySparkException):
+                lake.sql(text)
+        else:
+            lake.sql(text)
+
+    with ThreadPoolExecutor(1) as pool:
+        # A thread that has not asked Spark for anything has no session.
+        pool.submit(run).result()
+    run()
+    found = [row.id for row in lake.load_table("db.t").to_df().collect()]
+    assert sorted(found, key=str) == ([] if ansi == "true" else [1, 1, None, None])

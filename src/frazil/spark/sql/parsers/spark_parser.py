@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -29,10 +30,31 @@ def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:
     """
     # The parser is not in PySpark's own API; over Connect there is none, and sqlglot does it.
     session: Any = spark
-    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+    with _active(spark):
+        plan = session._jsparkSession.sessionState().sqlParser().parsePlan(query)
     if "UnresolvedRelation" not in plan.treeString():
         return []
     return list(_names(plan, frozenset(), is_aliased=False))
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make a session the one of this thread in the block: the parser reads its settings there.
+
+    It evaluates the values of inline tables, and by the settings of another session, such as those
+    of ANSI, they may be errors.
+    """
+    session: Any = spark
+    sessions: Any = session._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _names(node: Any, hidden: frozenset[str], *, is_aliased: bool) -> Iterator[TableName]:
