@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -69,9 +69,8 @@ def with_new_columns(rows: DataFrame) -> DataFrame:
 
 
 def _named_anew(rows: DataFrame) -> DataFrame:
-    spark, frame = rows.sparkSession, rows
+    spark, given = rows.sparkSession, cast(Any, rows)
     makers = _MAKERS.get_or_make(spark, _made)
-    given: Any = frame
     plan = given._jdf.queryExecution().analyzed()
     output = plan.output()
     columns = []

@@ -18,8 +18,9 @@ def with_variables(spark: SparkSession, text: str) -> str:
     if "${" not in text:
         return text
     session: Any = spark
-    substitution: Any = session._jvm.org.apache.spark.sql.internal.VariableSubstitution()
-    return str(substitution.substitute(text))
+    with _active(spark):
+        substitution: Any = session._jvm.org.apache.spark.sql.internal.VariableSubstitution()
+        return str(substitution.substitute(text))
 
 
 def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:

@@ -190,7 +190,11 @@ def _valued_pairs(matching: Matching, target: Target, values: str) -> DataFrame:
         (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
         for n, each in merge.of_kind(When.MATCHED)
     ]
-    support, which = type_support(matching.spark), first_number(tests)
+    written = [field.name for field in target.written_schema.fields]
+    clause = free_name("_frazil_act", [*written, *source.names, source.number, values])
+    joined = joined.withColumn(clause, first_number(tests))
+    which = F.col(quote_name_always([clause]))
+    support = type_support(matching.spark)
     old = merge.values_before(target.schema, support)
     after = {n: made.columns_after(joined, support, old=old) for n, made in updates.items()}
     columns = values_by_clause(after, target.schema.fields, which=which)
