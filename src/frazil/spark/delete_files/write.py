@@ -139,7 +139,7 @@ def write_deletes_at(
         plan: with every position delete that applies to its files.
         metadata: of the table, whose properties say how deletes are written.
         io: of the table.
-        on_progress: called at each stage.
+        on_progress: called at each stage; errors are those of `write_deletes`.
     """
     write = _Write.planned(metadata, io, None, None)
     tell = on_progress or tell_nobody

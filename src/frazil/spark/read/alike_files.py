@@ -64,7 +64,7 @@ from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.read.prepared import PreparedRows
 from frazil.spark.read.result_columns import (
     FIRST_ROW_ID,
-    StoredColumn,
+    ScanColumn,
     constant_name,
     metadata_column,
     metadata_of,
@@ -173,12 +173,12 @@ class FilesReadAlike:
             sets.append(found)
         return sets, []
 
-    def _plain_columns(self) -> tuple[StoredColumn, ...] | None:
+    def _plain_columns(self) -> tuple[ScanColumn, ...] | None:
         """The result's columns, where each is a column of the scan; else None."""
         reading, support = self.reading, self.reading.context.support
         if self.constants or self._defaulted:
             return None
-        columns: list[StoredColumn] = []
+        columns: list[ScanColumn] = []
         for field in reading.projection.fields:
             kind = field.field_type
             if (
@@ -190,7 +190,7 @@ class FilesReadAlike:
                 or scan_type(kind, support) != type_to_spark(kind, support=support)
             ):
                 return None
-            columns.append(StoredColumn(reading.names[field.field_id], field.name, field.doc))
+            columns.append(ScanColumn(reading.names[field.field_id], field.name, field.doc))
         return tuple(columns)
 
     def _attached(

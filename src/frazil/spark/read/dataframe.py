@@ -41,7 +41,7 @@ from frazil.spark.files.projection import (
 from frazil.spark.files.scan_names import scan_names
 from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
 from frazil.spark.read.prepared import PreparedRead, PreparedRows, ReadRequest
-from frazil.spark.read.result_columns import StoredColumn, result_schema
+from frazil.spark.read.result_columns import ScanColumn, result_schema
 from frazil.spark.types import COMMENT_KEY
 from frazil.storage.files import FileIO
 
@@ -227,5 +227,5 @@ def _no_rows(spark: SparkSession, schema: S.StructType) -> PreparedRows:
     if len({name.lower() for name in schema.names}) < len(schema.names):
         return PreparedRows(rows)
     comments = [(field.metadata or {}).get(COMMENT_KEY) for field in schema.fields]
-    columns = map(StoredColumn, schema.names, schema.names, comments)
+    columns = map(ScanColumn, schema.names, schema.names, comments)
     return PreparedRows(rows, tuple(columns), is_small=True)

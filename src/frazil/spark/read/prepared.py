@@ -23,7 +23,7 @@ from frazil.spark.files.parquet.access import access_tag
 from frazil.spark.files.parquet.file_log import READING_SETTINGS
 from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.files.projection import Projection
-from frazil.spark.read.result_columns import StoredColumn
+from frazil.spark.read.result_columns import ScanColumn
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
@@ -44,7 +44,7 @@ class PreparedRows:
     """
 
     rows: DataFrame
-    columns: tuple[StoredColumn, ...] | None = None
+    columns: tuple[ScanColumn, ...] | None = None
     is_small: bool = False
 
     def frame(self) -> DataFrame:

@@ -43,7 +43,7 @@ _KEPT_COLUMNS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class StoredColumn:
+class ScanColumn:
     """A column of a result that is a scan's column.
 
     Attributes:

@@ -13,7 +13,7 @@ from pyspark.sql import types as S
 from frazil.spark.files.parquet.native import SCAN_METADATA
 from frazil.spark.session.by_session import BySession
 
-_OTHER_SPARK: Final = (Py4JError, TypeError)
+OTHER_SPARK: Final = (Py4JError, TypeError)
 """What is raised where this Spark has not what is asked for: a method, or a class."""
 
 
@@ -49,7 +49,7 @@ def with_new_columns(rows: DataFrame) -> DataFrame:
         named = _named_anew(rows)
         # Metadata of parts of columns is not looked for where there are none.
         is_flat = str(frame._jdf.schema().catalogString()).count("<") < 2
-    except _OTHER_SPARK:
+    except OTHER_SPARK:
         named, is_flat = rows.toDF(*rows.columns), False
     if is_flat:
         return named

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.spark.files.parquet.access import access_tag
@@ -21,7 +20,7 @@ from frazil.spark.read.prepared import BYTES_PER_FILE
 from frazil.spark.session.facts import is_connect, prepare_session
 from frazil.spark.sql.binding.bound_text import BoundText
 from frazil.spark.sql.binding.relations import QueriedTable
-from frazil.spark.sql.new_columns import with_new_columns
+from frazil.spark.sql.new_columns import OTHER_SPARK, with_new_columns
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.pruning.written_rows import WrittenRows
 from frazil.spark.table import Table
@@ -30,8 +29,6 @@ from frazil.storage.caches import BoundedCache
 _BETWEEN: Final = "\x01"
 _BYTES_PER_QUERY: Final = 128 * 1024
 """What Spark's driver keeps of a query beside its files, about."""
-_OTHER_SPARK: Final = (Py4JError, TypeError)
-"""What is raised where this Spark has not what is asked for: a method, or a class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class KnownQuery:
         found = bound.run(args, dict(zip(bound.tables, self.rows, strict=True)))
         try:
             return with_new_columns(found) if _plan_of(found).sameResult(self.plan) else None
-        except _OTHER_SPARK:
+        except OTHER_SPARK:
             return None
 
 
@@ -83,7 +80,7 @@ class KnownQueries:
         given = [*args.items()] if isinstance(args, Mapping) else args
         try:
             settings = _settings_of(spark)
-        except _OTHER_SPARK:
+        except OTHER_SPARK:
             return None
         key = ("query", spark, bound.given, repr(given), settings, *versions)
         return cls(tables[0].named.table.io.caches["reads"], key)
@@ -117,7 +114,7 @@ class KnownQueries:
         try:
             plan = _plan_of(found)
             lasts = _lasts(bound.spark, plan)
-        except _OTHER_SPARK:
+        except OTHER_SPARK:
             return
         if None in files or not lasts:
             return

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.deletes.bitmap import Words
+from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import (
     first_number,
@@ -91,10 +91,8 @@ class PlaceMatches:
 
     def inserted(self, target: Target) -> DataFrame | None:
         """Return the new rows, in the columns that are written; None if there are none."""
-        known = self.collected
-        if known is not None and known["number"].n_unique() == self.matching.source.count:
-            return None
-        return inserted_beside_pairs(self.matching, target, self.pairs, self.counts)
+        known = None if self.collected is None else self.collected["number"].to_numpy()
+        return inserted_beside_pairs(self.matching, target, self.pairs, self.counts, known)
 
     def updated(self, target: Target) -> DataFrame | None:
         """Return the rows that get new values, as they are written; None if `pairs` lack these."""
@@ -118,16 +116,25 @@ class PlaceMatches:
 
 
 def inserted_beside_pairs(
-    matching: Matching, target: Target, pairs: DataFrame, counts: MatchCounts
+    matching: Matching,
+    target: Target,
+    pairs: DataFrame,
+    counts: MatchCounts,
+    known: Longs | None = None,
 ) -> DataFrame | None:
-    """Return the new rows, given the pairs that match; None if there are none."""
+    """Return the new rows, given the pairs that match; None if there are none.
+
+    Args:
+        known: the numbers of the source's rows in the pairs, where the driver has them.
+    """
     source = matching.source
     if not matching.merge.of_kind(When.NOT_MATCHED):
         return None
     numbers = pairs.select(source.number)
     if source.count <= counts.pairs <= MOST_PAIRS:
-        known = np.unique(numbers.toArrow().column(0).to_numpy())
-        if len(known) == source.count:  # To write no rows costs jobs too.
+        if known is None:
+            known = numbers.toArrow().column(0).to_numpy()
+        if len(np.unique(known)) == source.count:  # To write no rows costs jobs too.
             return None
     matched = matching.sent(numbers, counts.pairs * row_bytes(1))
     return matching.new_rows(target, source.rows.join(matched, source.number, "left_anti"))
