@@ -106,10 +106,17 @@ def test_a_row_that_was_moved_and_changed_then_conflicts(lake, first):
     run(lake, first, [("compaction", 2), ("update", 1)], mode=MARKED, refused=True)
 
 
-@pytest.mark.parametrize("rival", ["compaction", only_in_soak("copied update")])
-def test_without_row_ids_a_file_that_is_gone_conflicts(lake, rival):
-    """The compaction did more than to copy: it applied a delete."""
-    run(lake, "update", [(rival, 2)], mode=MARKED, version=2, refused=True)
+def test_without_row_ids_a_file_that_others_changed_rows_of_conflicts(lake):
+    run(lake, "update", [("copied update", 2)], mode=MARKED, version=2, refused=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "rival", "isolation"), one_of_each(COMMANDS, ["compaction", "sort"], LEVELS)
+)
+def test_without_row_ids_marks_go_to_equal_rows(lake, first, rival, isolation):
+    """The compaction did more than to copy: it applied a delete, or sorted."""
+    now = run(lake, first, [(rival, 2)], mode=MARKED, version=2, isolation=isolation)
+    assert rows_moved(now) == 1
 
 
 @pytest.mark.parametrize(("first", "isolation"), one_of_each(COMMANDS, LEVELS))
@@ -132,8 +139,16 @@ def test_without_row_ids_the_same_row_of_a_copy_of_a_file_conflicts(lake, rival)
     run(lake, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
 
 
-def test_without_row_ids_a_copy_that_was_written_anew_conflicts(lake):
-    rivals = [("compaction", 2), ("sort", 2)]
+@pytest.mark.parametrize("first", ONE)
+def test_without_row_ids_marks_follow_a_row_from_file_to_file(lake, first):
+    rivals = [("compaction", 2), ("sort", 2), ("delete", 2)]
+    now = run(lake, first, rivals, mode=MARKED, version=2, deleted=())
+    assert rows_moved(now) == 1
+
+
+@pytest.mark.parametrize("rival", ["copied update", only_in_soak("copied delete")])
+def test_without_row_ids_a_copy_that_others_changed_rows_of_conflicts(lake, rival):
+    rivals = [("compaction", 2), (rival, 2)]
     run(lake, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
 
 
@@ -158,9 +173,15 @@ def test_the_same_row_of_a_copy_conflicts(lake, first, rival):
     run(lake, first, [(rival, 1)], mode=COPIED, refused=not (first == "delete" and gone))
 
 
-@pytest.mark.parametrize("rival", ["delete", only_in_soak("by equality")])
-def test_without_row_ids_a_copy_of_a_row_that_is_deleted_conflicts(lake, rival):
-    run(lake, "update", [(rival, 2)], mode=COPIED, version=2, refused=True)
+@pytest.mark.parametrize(("first", "rival", "isolation"), one_of_each(COMMANDS, MARKS, LEVELS))
+def test_without_row_ids_copies_lose_equal_rows(lake, first, rival, isolation):
+    now = run(lake, first, [(rival, 2)], mode=COPIED, version=2, isolation=isolation)
+    assert rows_moved(now) == 1
+
+
+@pytest.mark.parametrize(("first", "rival"), one_of_each(COMMANDS, MARKS))
+def test_without_row_ids_the_same_row_of_a_copy_conflicts(lake, first, rival):
+    run(lake, first, [(rival, 1)], mode=COPIED, version=2, refused=True)
 
 
 @pytest.mark.parametrize(("first", "version"), one_of_each(COMMANDS, [2, 3]))

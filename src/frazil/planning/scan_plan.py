@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final, Self
 
 import polars as pl
 
 from frazil.format.html_text import ShownInNotebooks
+from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
+
+_STATED: Final = {
+    "file_path": pl.String(),
+    "file_format": pl.String(),
+    "file_size_in_bytes": pl.Int64(),
+    "record_count": pl.Int64(),
+    "spec_id": pl.Int32(),
+}
+_INHERITED: Final = {
+    "partition": pl.Null(),
+    "sequence_number": pl.Int64(),
+    "file_sequence_number": pl.Int64(),
+    "snapshot_id": pl.Int64(),
+    "sort_order_id": pl.Int32(),
+    "key_metadata": pl.Binary(),
+}
+_DELETE: Final = {
+    "content": pl.Int32(),
+    "equality_ids": pl.List(pl.Int32()),
+    "referenced_data_file": pl.String(),
+    "content_offset": pl.Int64(),
+    "content_size_in_bytes": pl.Int64(),
+    "may_hold_null_keys": pl.Boolean(),
+    "scope": pl.Int64(),
+}
 
 
 class SkipReason(StrEnum):
@@ -95,6 +122,41 @@ class ScanPlan(ShownInNotebooks):
     skipped: tuple[Skipped, ...] = ()
     manifests_read: int = 0
     delete_ways: tuple[DeleteWay, ...] = ()
+
+    @classmethod
+    def of_new_files(cls, files: Sequence[DataFile], schema: Schema) -> Self:
+        """Return what reads data files that no snapshot has yet; nothing is deleted of them.
+
+        Args:
+            files: they hold every column of the schema, so that no partition value stands for one.
+            schema: what they are read by.
+        """
+        frame = pl.DataFrame(
+            {
+                "ordinal": range(len(files)),
+                "file_path": [file.file_path for file in files],
+                "file_format": [file.file_format.lower() for file in files],
+                "file_size_in_bytes": [file.file_size_in_bytes for file in files],
+                "record_count": [file.record_count for file in files],
+                "spec_id": [file.spec_id for file in files],
+            },
+            schema={"ordinal": pl.Int64(), **_STATED},
+        )
+        data = {**_INHERITED, "first_row_id": pl.Int64(), "split_offsets": pl.List(pl.Int64())}
+        return cls(
+            snapshot_id=None,
+            schema=schema,
+            where=AlwaysTrue(),
+            residual=AlwaysTrue(),
+            files=frame.with_columns(
+                *(pl.lit(None, kind).alias(name) for name, kind in data.items()),
+                pl.lit(0, pl.Int64()).alias("scope"),
+                pl.lit(0, pl.Int32()).alias("manifest"),
+                pl.lit(True).alias("all_rows_match"),
+            ),
+            deletes=pl.DataFrame(schema={"delete": pl.Int64(), **_STATED, **_INHERITED, **_DELETE}),
+            delete_index=DeleteIndex.none(),
+        )
 
     @property
     def file_count(self) -> int:

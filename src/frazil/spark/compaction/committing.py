@@ -192,18 +192,20 @@ class Committer:
     def _changed_paths(
         self, then: ScanPlan, now: ScanPlan, paths: Collection[str]
     ) -> dict[str, bool]:
-        """Those of some files to which other deletes apply, and whether others than positions."""
+        """Those of some files to which other deletes apply; true where new ones are by equality."""
         wanted = pl.DataFrame({"file_path": list(paths)}, schema={"file_path": pl.String()})
         before, after = self._deletes_of(then, wanted), self._deletes_of(now, wanted)
         keys = before.columns
+        others = (pl.col("content") != int(Content.POSITION_DELETES)).alias("others")
+        removed = before.join(after, on=keys, how="anti", nulls_equal=True)
+        added = after.join(before, on=keys, how="anti", nulls_equal=True)
         differs = pl.concat(
             [
-                before.join(after, on=keys, how="anti", nulls_equal=True),
-                after.join(before, on=keys, how="anti", nulls_equal=True),
+                removed.select("file_path", pl.lit(False).alias("others")),
+                added.select("file_path", others),
             ]
         )
-        others = pl.col("content") != int(Content.POSITION_DELETES)
-        return dict(differs.group_by("file_path").agg(others.any()).iter_rows())
+        return dict(differs.group_by("file_path").agg(pl.col("others").any()).iter_rows())
 
     def _deletes_of(self, of: ScanPlan, wanted: pl.DataFrame) -> pl.DataFrame:
         """The deletes that apply to each of some files, as far as the new files are without them.

@@ -11,6 +11,7 @@ import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.format.predicates.sql.quoting import quote_name_always
@@ -177,6 +178,10 @@ class Target:
         """Return the same with the files of these paths."""
         wanted = pl.Series(list(paths), dtype=pl.String)
         return self.where(self.plan.files["file_path"].is_in(wanted.implode()))
+
+    def of_new_files(self, files: Sequence[DataFile]) -> Target:
+        """Return the same with data files that no snapshot has yet, by their number as ordinal."""
+        return replace(self, plan=ScanPlan.of_new_files(files, self.schema))
 
     @property
     def ordinals(self) -> list[int]:

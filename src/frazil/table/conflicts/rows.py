@@ -245,7 +245,7 @@ class AddedData:
         head: Snapshot | None,
     ) -> list[ChangedFile]:
         paths = {file.path for file in added}
-        rewritten = _rewritten(history, paths)
+        rewritten = rewritten_files(history, paths)
         moved: set[str] = set()
         if rewritten and metadata.format_version >= 3:
             # The rows that others added are in these by now, among others.
@@ -261,8 +261,8 @@ class AddedData:
         return [file for file in added if file.path in found]
 
 
-def _rewritten(history: History, paths: Iterable[str]) -> set[str]:
-    """Files whose rows are in others by now, where they would have to be looked for."""
+def rewritten_files(history: History, paths: Iterable[str]) -> set[str]:
+    """Return those of some files that rewrites removed: their rows are in others by now."""
     if all(snapshot.operation != REPLACE for snapshot in history.snapshots):
         return set()
     removed = {

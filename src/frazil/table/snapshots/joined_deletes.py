@@ -8,7 +8,13 @@ from frazil.format.manifests import Content, DataFile, ManifestContent, Manifest
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, History
-from frazil.table.conflicts.rows import MovedDeletes, OperationRows, SharedFile, shared_files
+from frazil.table.conflicts.rows import (
+    MovedDeletes,
+    OperationRows,
+    SharedFile,
+    rewritten_files,
+    shared_files,
+)
 from frazil.table.conflicts.validation import FilePlace, Reached
 from frazil.table.manifests.entry_columns import (
     ABOUT,
@@ -108,6 +114,9 @@ class JoinedDeletes:
             return True
         copies = {file.path for file in history.rewritten_data()}
         written = {file.path for file in history.added_data(EVERYWHERE)} | copies
+        if rewritten_files(history, gone) != set(gone):
+            # The rows of the others lie beside rows that were changed.
+            copies = set()
         since = history.sequence_number_read
         moved = self._rows.moved(metadata, head, gone, written, copies, since)
         if moved is None:

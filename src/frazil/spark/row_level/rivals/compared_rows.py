@@ -32,9 +32,11 @@ from frazil.spark.row_level.rivals.moved_rows import (
     counts_by_path,
     moved_by_id,
     moved_by_order,
+    moved_by_value,
     places_of,
 )
 from frazil.spark.row_level.rivals.rows_by_id import MOST_ROWS, RowIds, rows_in_new_files
+from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import Target
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -176,6 +178,8 @@ class ComparedRows:
         moved = moved_by_id(self.target, now, own, since)
         if moved is None:
             moved = moved_by_order(now, own, copies)
+        if moved is None:
+            moved = moved_by_value(self.target, now, own, copies)
         if moved is None or not len(moved.files):
             return None if moved is None else MovedDeletes(missing=moved.missing)
         places = pa.table({"file": moved.files, "position": moved.positions})
@@ -199,7 +203,7 @@ class ComparedRows:
         """Write deletes of rows in the command's own new files."""
         rows = RowIds.at(self.target, places_of(self.target, deleted))
         if rows is None:
-            return None
+            return self._deletes_of_equal_rows(metadata, deleted, copies)
         found = rows_in_new_files(self.spark, self.io, copies, rows)
         if not found.are_unique:
             return None
@@ -216,6 +220,29 @@ class ComparedRows:
             counts_by_path(self.target, rows.files[~np.isin(rows.ids, found.ids)]),
             counts_by_path(self.target, rows.files[np.isin(rows.ids, found.ids[~found.stays])]),
         )
+
+    def _deletes_of_equal_rows(
+        self,
+        metadata: TableMetadata,
+        deleted: Mapping[str, BitMap64],
+        copies: Sequence[DataFile],
+    ) -> DeletesOfCopies | None:
+        """Write deletes of rows in the command's new files that equal some which it left alone."""
+        if self.target.keeps_lineage or self.decisive(deleted):
+            return None
+        now = self.target.of_new_files(copies)
+        found = equal_rows(self.target, places_of(self.target, deleted), now)
+        if found is None:
+            return None
+        words = found.words()
+        written = write_deletes_of_new_files(
+            self.spark,
+            copies,
+            [words.get(n, Words.none()) for n in range(len(copies))],
+            metadata=metadata,
+            io=self.io,
+        )
+        return DeletesOfCopies(written.added, written.deleted_rows)
 
     def matching(
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int

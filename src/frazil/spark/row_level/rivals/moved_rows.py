@@ -1,4 +1,4 @@
-"""Rows of files that are gone, where others have written them: by their ids, or by their order."""
+"""Rows of files that are gone, where others have written them: by id, by order, or by value."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.row_level.rivals.deleted_since import words_of_bitmap
 from frazil.spark.row_level.rivals.rows_by_id import RowIds, live_rows
 from frazil.spark.row_level.rivals.rows_by_order import copied_places
+from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import POSITION_BITS, Target
 
 
@@ -78,6 +79,21 @@ def moved_by_order(
     old, counts = np.unique(places.old[~is_live], return_counts=True)
     missing = dict(zip(old.tolist(), counts.tolist(), strict=True))
     return MovedRows(numbers[is_live], places.positions[is_live], missing)
+
+
+def moved_by_value(
+    then: Target, now: Target, rows: Mapping[str, BitMap64], copies: Collection[str]
+) -> MovedRows | None:
+    """Find rows that equal them in files that hold the same rows; None where one has no equal.
+
+    Args:
+        then: the files as they were read.
+        now: the files that others wrote, as they are.
+        rows: positions by the files that are gone.
+        copies: as of `moved_by_order`.
+    """
+    found = equal_rows(then, places_of(then, rows), now.named(copies)) if copies else None
+    return None if found is None else MovedRows(found.files, found.positions, {})
 
 
 def places_of(target: Target, rows: Mapping[str, BitMap64]) -> dict[int, Words]:
