@@ -149,11 +149,11 @@ def _of_rows(pair: Pair) -> str:
         # Upkeep changes files, never rows.
         stands = True
     elif _marks(pair):
-        # The rows of a copy are found by their ids alone.
-        stands = pair.mode == MARKED or pair.version == 3
+        # In version 2 the row that both delete is not looked for in a copy.
+        stands = pair.mode == MARKED or pair.version == 3 or pair.place == SAME_FILE
     else:
         # Marks go to the file that the rival wrote; two that write one file anew contradict.
-        found = pair.version == 3 or pair.rival == "binpack"
+        found = pair.version == 3 or pair.rival in COMPACTIONS
         stands = pair.mode == MARKED and found
     if stands:
         return STANDS
@@ -171,11 +171,9 @@ def _of_overwrite(pair: Pair) -> str:
 
 
 def _of_compaction(pair: Pair) -> str:
-    if pair.place != SAME_FILE or pair.rival in (*BY_KEY, "positions"):
+    if pair.place != SAME_FILE or pair.rival in (*BY_KEY, "positions", "conversion"):
         return STANDS
-    # Binpack copies the file, as it has no deletes.
-    found = pair.version == 3 or pair.first == "binpack"
-    return STANDS if _marks(pair) and found else CONFLICTS
+    return STANDS if _marks(pair) else CONFLICTS
 
 
 def _marks(pair: Pair) -> bool:
