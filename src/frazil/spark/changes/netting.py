@@ -15,7 +15,7 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
     ChangeType,
 )
-from frazil.spark.changes.comparable import comparable
+from frazil.spark.comparable import comparable
 from frazil.spark.session.free_names import free_name
 
 

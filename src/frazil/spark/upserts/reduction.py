@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.spark.changes.comparable import comparable
+from frazil.spark.comparable import comparable
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.session.free_names import free_names

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.changes.comparable import comparable
+from frazil.spark.comparable import comparable
 from frazil.spark.deletes.bitmap import Longs, Words, words_by_file
 from frazil.spark.row_level.target import Target, file_of, position_of
 
