@@ -26,6 +26,7 @@ from frazil.spark.row_level.figures import (
 )
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.rivals.compared_rows import ComparedRows, CountMatching
+from frazil.spark.row_level.rivals.key_test import KeyTest
 from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
@@ -43,10 +44,12 @@ class RowTest:
     Attributes:
         count: counts those of some files that it would have been about.
         beside: names of columns that then stand beside the table's.
+        keys: tells files that hold no such row, before they are counted.
     """
 
     count: CountMatching
     beside: Sequence[str] = ()
+    keys: KeyTest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,6 +330,7 @@ class Command(Start):
             where=where,
             count_matching=tested.count,
             beside=tested.beside,
+            keys=tested.keys,
         )
 
     def _validation(

@@ -51,6 +51,12 @@ read them takes two tenths of a second. Measured by ``make bench ONLY=sql``."""
 JOINED_KEYS: Final = 10_000
 """More keys of a small side are not compared with the bounds of files."""
 
+# -- rows that others added ----
+
+ADDED_KEYS: Final = Cost(here=2_000_000, a_task=1_000_000, threads=4)
+"""Units: rows of one column of whole numbers, some ten million a second. Measured by
+``make bench ONLY=contention``."""
+
 # -- footers of data files ----
 
 REMOTE_FOOTERS: Final = Cost(here=128, a_task=32, threads=8)

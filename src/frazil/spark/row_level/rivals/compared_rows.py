@@ -28,6 +28,7 @@ from frazil.spark.row_level.rivals.deleted_since import (
     deleted_positions,
     words_of_bitmap,
 )
+from frazil.spark.row_level.rivals.key_test import KeyTest
 from frazil.spark.row_level.rivals.moved_rows import (
     counts_by_path,
     moved_by_id,
@@ -59,6 +60,7 @@ class ComparedRows:
         where: a predicate of all rows that the command is about.
         count_matching: counts them.
         beside: names of columns that stand beside the rows when they are tested.
+        keys: tells files that hold no row which the command is about.
     """
 
     target: Target
@@ -67,6 +69,7 @@ class ComparedRows:
     count_matching: CountMatching
     removed: Sequence[DataFile] = ()
     beside: Sequence[str] = ()
+    keys: KeyTest | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -251,6 +254,8 @@ class ComparedRows:
         if metadata.schema != self.target.metadata.schema:
             return None
         added = self._now(metadata, head).named(paths)
+        if self.keys is not None:
+            added = self.keys.left_of(added)
         if int(added.plan.files["file_size_in_bytes"].sum()) > MOST_TESTED_BYTES.of(
             metadata.properties
         ):

@@ -6,9 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from frazil.format import types as I
 from frazil.format.predicates.sql.implied import words_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
@@ -22,6 +25,7 @@ from frazil.spark.row_level.merging.clauses.request import MergeRequest, names_i
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matches.counts import CLAUSE
 from frazil.spark.row_level.merging.source import Source
+from frazil.spark.row_level.rivals.key_test import KeyTest
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
@@ -116,7 +120,18 @@ class Matching:
             return None
         if not all(without_queries(each.values) for each in clauses if each.values is not None):
             return None
-        return RowTest(self._count_matched, (*self.source.names, self.source.number))
+        beside = (*self.source.names, self.source.number)
+        return RowTest(self._count_matched, beside, self._key_test())
+
+    def _key_test(self) -> KeyTest | None:
+        """What tells files without a match, where a key of whole numbers was collected."""
+        if self.source.collected is None:
+            return None
+        for key, values in zip(self.source.keys, self.source.collected.values, strict=True):
+            if isinstance(key.field.field_type, I.IntegerType | I.LongType):
+                known = pc.unique(values.drop_null()).cast(pa.int64())
+                return KeyTest(key.field, known, key.nulls_match and values.null_count > 0)
+        return None
 
     def _count_matched(self, target: Target) -> dict[int, int]:
         """The rows of each file that the source matches."""
