@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from rest_cases import QUICK_CHECKS
-from table_cases import data_file, make_table, names
+from table_cases import as_if_by_others, data_file, make_table, names
 
 from frazil.catalog.rest import RestCatalog
 from frazil.errors import CommitStateUnknownError
@@ -57,6 +57,7 @@ def test_a_command_that_has_just_looked_does_not_look_again(
     assert command("a") == ["POST 200"]
     port.newest()
     rival.files.append([B])
+    as_if_by_others(table)
     sent(server)
     port.run(FastAppend(table.io, [data_file("c")]))
     assert sent(server) == ["POST 409", "GET 200", "POST 200"]

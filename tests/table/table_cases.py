@@ -19,6 +19,7 @@ from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField, StringType
 from frazil.storage.files import FileIO
+from frazil.table.commit.turns import turn_of
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
 from requirements_catalog import RequirementsCatalog
@@ -73,6 +74,11 @@ def make_table(
         format_version=version,
     )
     return TableHandle(catalog, catalog.create_table(name, metadata))
+
+
+def as_if_by_others(table: TableHandle) -> None:
+    """Forget that this process committed: what came last is another process's doing."""
+    turn_of(table.metadata.table_uuid)._replaced.clear()
 
 
 def data_file(

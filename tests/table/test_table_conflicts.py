@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from table_cases import (
+    as_if_by_others,
     data_file,
     equality_deletes,
     head,
@@ -418,5 +419,6 @@ def test_no_retries_means_one_try(files_catalog: Catalog) -> None:
     tx = table.transaction()
     tx.files.append([B])
     TableHandle(files_catalog, files_catalog.load_table("db.t")).files.append([C])
+    as_if_by_others(table)
     with pytest.raises(CommitFailedError, match="num-retries"):
         tx.commit()

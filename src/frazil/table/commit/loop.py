@@ -40,6 +40,10 @@ from frazil.format.properties.table import (
     STATUS_TIMEOUT,
 )
 from frazil.table.commit.operation import Changes, Operation
+from frazil.table.commit.turns import turn_of
+
+RunOperation = Callable[[Catalog, Operation, LoadedTable], Changes]
+"""`changes_of` in the first try, and `changes_again` later."""
 
 _LOG = logging.getLogger(__name__)
 _CLOCK_TOLERANCE_MS = 60_000
@@ -147,56 +151,79 @@ def commit(
         ValidationError: the operation does not fit the table.
     """
     tries = Tries(f"table {'.'.join(identifier)}", sleep)
-    run = changes_of
+    if expected_uuid is None and base is not None:
+        expected_uuid = base.metadata.table_uuid
+    turn = turn_of(expected_uuid)
+    run: RunOperation = changes_of
     current = base
     while True:
         try:
-            if current is None:
-                current = catalog.load_table(identifier)
-            expected_uuid = expected_uuid or current.metadata.table_uuid
-            check_same_table(identifier, expected_uuid, current)
-            if current.metadata.last_updated_ms > time.time() * 1000 + _CLOCK_TOLERANCE_MS:
-                _warn_of_clock(identifier, current.metadata)
-            changes = run(catalog, operation, current)
+            with turn.taken():
+                if current is not None and turn.is_replaced(current):
+                    # To swap it would be refused.
+                    run, current = _changes_since(current), None
+                try:
+                    current = current or catalog.load_table(identifier)
+                    expected_uuid = expected_uuid or current.metadata.table_uuid
+                    check_same_table(identifier, expected_uuid, current)
+                    if current.metadata.last_updated_ms > time.time() * 1000 + _CLOCK_TOLERANCE_MS:
+                        _warn_of_clock(identifier, current.metadata)
+                    changes = run(catalog, operation, current)
+                except LostRaceError:
+                    raise
+                except BaseException:
+                    abandon(operation)
+                    raise
+                if changes.is_empty:
+                    abandon(operation)
+                    return current
+                run = changes_again
+                committed = _swapped(catalog, operation, changes, current, sleep)
+                turn.note(current)
         except LostRaceError as lost:
             tries.wait_after(lost.reason, current, operation)
             current = None
             continue
-        except BaseException:
-            abandon(operation)
-            raise
-        if changes.is_empty:
-            abandon(operation)
-            return current
-        run = changes_again
-        try:
-            committed = catalog.commit_table(
-                identifier, changes.requirements, changes.updates, base=current
-            )
-        except CommitFailedError as error:
-            tries.wait_after(error, current, operation)
-            current = None
-            continue
-        except REFUSALS as error:
-            # What a catalog does after the swap may raise the same: the table itself knows.
-            refused = look(catalog, identifier, operation.is_in)
-            if isinstance(refused, LoadedTable):
-                _LOG.warning("table %s was committed, and then: %s", ".".join(identifier), error)
-                committed = refused
-            else:
-                if refused is not None:
-                    abandon(operation)
-                raise
-        except (CommitStateUnknownError, StorageError):
-            # The store may have failed after the swap, so a look at the table decides.
-            found = find_committed(
-                catalog, identifier, operation.is_in, current.metadata.properties, sleep
-            )
-            if found is None:
-                raise
-            committed = found
         clean_after_success(operation, committed.metadata)
         return committed
+
+
+def _swapped(
+    catalog: Catalog,
+    operation: Operation,
+    changes: Changes,
+    current: LoadedTable,
+    sleep: Callable[[float], None],
+) -> LoadedTable:
+    """Ask the catalog for changes, and find out whether they took place.
+
+    Raises:
+        LostRaceError: another commit was first.
+        CommitStateUnknownError, StorageError: the outcome is unknown.
+        FrazilError: one of `REFUSALS`; the operation's files are removed.
+    """
+    identifier = current.identifier
+    try:
+        return catalog.commit_table(identifier, changes.requirements, changes.updates, base=current)
+    except CommitFailedError as error:
+        raise LostRaceError(error) from error
+    except REFUSALS as error:
+        # What a catalog does after the swap may raise the same: the table itself knows.
+        refused = look(catalog, identifier, operation.is_in)
+        if isinstance(refused, LoadedTable):
+            _LOG.warning("table %s was committed, and then: %s", ".".join(identifier), error)
+            return refused
+        if refused is not None:
+            abandon(operation)
+        raise
+    except (CommitStateUnknownError, StorageError):
+        # The store may have failed after the swap, so a look at the table decides.
+        found = find_committed(
+            catalog, identifier, operation.is_in, current.metadata.properties, sleep
+        )
+        if found is None:
+            raise
+        return found
 
 
 def create(
@@ -316,6 +343,21 @@ def changes_again(catalog: Catalog, operation: Operation, current: LoadedTable) 
         raise ConflictError(f"another commit was first, and the table has changed: {error}") from (
             error
         )
+
+
+def _changes_since(base: LoadedTable) -> RunOperation:
+    """Run an operation on a newer table than the one that it was made for."""
+
+    def run(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
+        try:
+            return changes_again(catalog, operation, current)
+        except ConflictError as error:
+            if isinstance(error.__cause__, _MISFITS):
+                # What does not fit the older one either is no other commit's doing.
+                operation.changes(base.metadata)
+            raise
+
+    return run
 
 
 def check_same_table(

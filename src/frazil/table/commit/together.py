@@ -31,6 +31,7 @@ from frazil.format.snapshots import REPLACE
 from frazil.table.commit.loop import (
     REFUSALS,
     LostRaceError,
+    RunOperation,
     Tries,
     abandon,
     changes_again,
@@ -40,13 +41,10 @@ from frazil.table.commit.loop import (
     find_committed,
     look,
 )
-from frazil.table.commit.operation import Changes, CompositeOperation, Operation
+from frazil.table.commit.operation import CompositeOperation, Operation
 from frazil.table.commit.requirements import ref_snapshot_id
 
 _LOG = logging.getLogger(__name__)
-
-RunOperation = Callable[[Catalog, Operation, LoadedTable], Changes]
-"""`changes_of` in the first try, and `changes_again` later."""
 
 
 class TablePart(ABC):
