@@ -85,6 +85,16 @@ def one_in(count: int, cases: Collection[Any]) -> list[Any]:
     ]
 
 
+def one_share(count: int, cases: Collection[Any], *, first: int = 0) -> list[Any]:
+    """Parameters that are lists: CI takes each so many cases from `first` on, a soak the others too.
+
+    For cases that one test tries one after the other, since what they begin with is dear.
+    """
+    listed = list(cases)
+    shares = [listed[(first + n) % count :: count] for n in range(count)]
+    return [shares[0], *map(only_in_soak, shares[1:])]
+
+
 def only_in_soak(*values: Any) -> Any:
     """One parameter that CI leaves out."""
     return pytest.param(*values, marks=pytest.mark.soak)

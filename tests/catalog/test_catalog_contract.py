@@ -23,6 +23,7 @@ from catalog_cases import (
     set_properties,
 )
 
+from ci_share import one_of_each
 from frazil.catalog.pointer.catalog import PointerCatalog
 from frazil.catalog.protocol import Capability, Catalog, TableCommit
 from frazil.errors import (
@@ -46,8 +47,10 @@ from frazil.format.changes import (
 )
 from frazil.format.new_table import creation_updates, new_table_metadata
 
+EVERY_KIND = (*KINDS, *S3_KINDS, *LIKE_A_SERVER, *BEHIND_A_SERVER)
 
-@pytest.fixture(params=[*KINDS, *S3_KINDS, *LIKE_A_SERVER, *BEHIND_A_SERVER])
+
+@pytest.fixture(params=EVERY_KIND)
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     if request.param in BEHIND_A_SERVER:
         behind = rest_properties(tmp_path, request.param)
@@ -244,19 +247,25 @@ def test_a_missing_metadata_file_is_typed(catalog: Catalog, request: pytest.Fixt
         catalog.load_table("db.t")
 
 
+MALFORMED = [
+    *("t", "", "db.", ".t", "db..t", "db.`t", ("db", ""), ("db", "a\n"), ("db", "\0")),
+    *(("db", "\ud800"), ("\udfff", "t")),
+]
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        *("t", "", "db.", ".t", "db..t", "db.`t", ("db", ""), ("db", "a\n"), ("db", "\0")),
-        *(("db", "\ud800"), ("\udfff", "t")),
-    ],
+    ("catalog", "name"), one_of_each(EVERY_KIND, MALFORMED), indirect=["catalog"]
 )
 def test_malformed_names(catalog: Catalog, name: str) -> None:
     with pytest.raises(ValidationError):
         catalog.load_table(name)
 
 
-@pytest.mark.parametrize("name", ["..", ".", "a/b", "../t", "a\\b"])
+@pytest.mark.parametrize(
+    ("catalog", "name"),
+    one_of_each(EVERY_KIND, ["..", ".", "a/b", "../t", "a\\b"]),
+    indirect=["catalog"],
+)
 def test_no_default_place_of_a_table_is_shared_or_outside(catalog: Catalog, name: str) -> None:
     catalog.create_namespace("db")
     if catalog.kind in BEHIND_A_SERVER:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -29,7 +30,7 @@ from catalog_cases import (
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import only_in_soak
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.pointer.sql.rows import Pointers
 from frazil.catalog.protocol import Catalog
@@ -117,13 +118,19 @@ def run_killed(step: int, *, after: bool, properties: dict[str, str], report: in
 
 
 @pytest.mark.parametrize(
-    ("properties", "after"), one_of_each(KINDS, (False, True)), indirect=["properties"]
+    ("properties", "after", "each"),
+    [
+        *(("filesystem", False, 3), ("sqlite", True, 3), ("postgres", False, 3)),
+        *(only_in_soak(*case, 1) for case in itertools.product(KINDS, (False, True))),
+    ],
+    indirect=["properties"],
 )
 def test_a_writer_killed_at_any_step(
-    properties: dict[str, str], after: bool, tmp_path: Path
+    properties: dict[str, str], after: bool, each: int, tmp_path: Path
 ) -> None:
+    """In CI at every third step."""
     seen: set[tuple[str, ...]] = set()
-    for step in range(1, 1000):
+    for step in range(1, 1000, each):
         catalog = opened(properties)
         if not catalog.namespace_exists("db"):
             catalog.create_namespace("db")

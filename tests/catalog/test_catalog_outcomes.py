@@ -192,23 +192,40 @@ CHANGES = {
 
 
 CASES = [
-    *(case for case in itertools.product(KINDS, CHANGES)
-      if case != ("filesystem", "commit together")),
-    *(only_in_soak(kind, name) if name == "drop" else (kind, name)
-      for kind in S3_KINDS for name in CHANGES if name != "commit together"),
-]  # fmt: skip
+    (kind, name)
+    for kind in (*KINDS, *S3_KINDS)
+    for name in CHANGES
+    if "filesystem" not in kind or name != "commit together"
+]
+# Each change and each catalog is elsewhere in CI, and a commit together sends what one alone does.
+ONLY_IN_SOAK = {
+    *(("sqlite", "drop"), ("postgres", "create"), ("postgres", "commit")),
+    *((kind, name) for kind in S3_KINDS for name in ("create", "drop")),
+}
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "name", "is_whole"),
+    [
+        *((*case, False) for case in CASES if case not in ONLY_IN_SOAK),
+        *(only_in_soak(*case, True) for case in CASES),
+    ],
+)
 def test_what_is_left_agrees_with_what_was_said(
-    kind: str, properties: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    properties: dict[str, str],
+    name: str,
+    is_whole: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """In CI an error comes before one call and after the next; at the swap always both."""
     change = CHANGES[name]
     errors = itertools.cycle(ERRORS)
     looking, acting = opened(properties), opened(properties)
     looking.create_namespace("db")
+    swaps = SWAPS[kind.split()[0]]
     for step in itertools.count(1):
-        for after in (False, True):
+        for after in (step % 2 == 0, step % 2 == 1):
             # Every kind of error where the swap is sent, elsewhere one after the other.
             for error in (next(errors), *ERRORS):
                 change.prepare(looking, "db.t")
@@ -216,8 +233,10 @@ def test_what_is_left_agrees_with_what_was_said(
                 said = said_by(lambda: change.run(acting, "db.t"), acting, faults, monkeypatch)
                 at = faults.calls[step - 1 : step]
                 check(change, looking, said, f"{at}, {after=}: {said!r}")
-                if not set(SWAPS.get(kind, ())).intersection(at):
+                if kind in S3_KINDS or not at or at[0] not in swaps:
                     break
+            if not is_whole and (not at or at[0] not in swaps):
+                break
         if len(faults.calls) < step:
             assert step > 5
             break

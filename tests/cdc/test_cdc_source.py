@@ -217,7 +217,6 @@ FOLLOWED = {
     ),
 }
 QUICK = (
-    "one goes and one comes",
     "names exchanged",
     "long value, one goes and one comes",
     "identity full and back",

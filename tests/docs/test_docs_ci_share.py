@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_share import one_in, one_of_each, pairwise
+from ci_share import one_in, one_of_each, one_share, pairwise
 
 MATRICES = [
     ("ab", "cd", "vwxyz", "ft"),
@@ -51,3 +51,8 @@ def test_each_pair_of_choices(matrix: tuple[str, ...]) -> None:
 def test_one_in_so_many() -> None:
     assert one_in(2, "abc") == ["a", pytest.param("b", marks=pytest.mark.soak), "c"]
     assert one_in(2, [(1, 2), (3, 4)]) == [(1, 2), pytest.param(3, 4, marks=pytest.mark.soak)]
+
+
+def test_one_share_of_so_many() -> None:
+    assert one_share(2, "abc") == [["a", "c"], pytest.param(["b"], marks=pytest.mark.soak)]
+    assert one_share(2, "abc", first=1) == [["b"], pytest.param(["a", "c"], marks=pytest.mark.soak)]

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from pyspark.sql import functions as F
 
+import frazil
 from frazil.errors import PredicateError
 
 pytestmark = pytest.mark.spark
@@ -31,18 +32,20 @@ def wanted(spark):
     spark.catalog.dropTempView("wanted")
 
 
-@pytest.fixture
-def table(lake, spark):
+@pytest.fixture(scope="module")
+def table(spark, tmp_path_factory):
     """Two appends, a copy-on-write overwrite, a merge-on-read delete and an update."""
-    made = lake.create_table(
-        "db.t", SCHEMA, format_version="3", properties={"write.delete.mode": "merge-on-read"}
-    )
-    for rows in (FIRST, SECOND):
-        made.append(spark.createDataFrame(rows, SCHEMA).coalesce(1))
-    made.overwrite(spark.createDataFrame([(2, "OSLO", 5.0)], SCHEMA), where="id = 2")
-    made.delete("id = 11")
-    made.update(set={"city": "'oslo'"}, where="id = 3")
-    return made
+    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("conditions"))) as lake:
+        lake.create_namespace("db")
+        made = lake.create_table(
+            "db.t", SCHEMA, format_version="3", properties={"write.delete.mode": "merge-on-read"}
+        )
+        for rows in (FIRST, SECOND):
+            made.append(spark.createDataFrame(rows, SCHEMA).coalesce(1))
+        made.overwrite(spark.createDataFrame([(2, "OSLO", 5.0)], SCHEMA), where="id = 2")
+        made.delete("id = 11")
+        made.update(set={"city": "'oslo'"}, where="id = 3")
+        yield made
 
 
 # What each snapshot did, worked out by hand.

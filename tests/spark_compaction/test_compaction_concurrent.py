@@ -177,7 +177,7 @@ def test_a_group_that_fails_takes_no_other_with_it(lake, partial):
     assert on_disk == known - {lost}
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [only_in_soak(RuntimeError), KeyboardInterrupt])
 def test_an_error_of_the_listener_ends_it_and_leaves_nothing(lake, error):
     made = partitioned(lake, 2)
 
@@ -195,8 +195,11 @@ def test_an_error_of_the_listener_ends_it_and_leaves_nothing(lake, error):
     made.check()
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
-def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after):
+@pytest.mark.parametrize(
+    ("after", "each"),
+    [(False, 14), (True, 14), only_in_soak(False, 3), only_in_soak(True, 3)],
+)
+def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after, each):
     """The table is as it was, or compacted; a failed compaction leaves no file of its own."""
     io = FaultyIO()
     uri = f"sqlite:///{tmp_path}/catalog.db"
@@ -208,7 +211,7 @@ def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after):
     io.after = after
     io.error = lambda where: StorageError(f"the store failed at {where}")
     outcomes = set()
-    for calls in range(2, 80, 7):
+    for calls in range(2, 80, each):
         io.left = calls
         try:
             made.table.compact(min_input_files=2)
@@ -239,7 +242,7 @@ def test_other_writers_that_are_always_first_are_told_of(lake, monkeypatch):
     made.check()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, StorageError])
+@pytest.mark.parametrize("error", [only_in_soak(KeyboardInterrupt), StorageError])
 def test_files_stay_where_the_commit_may_have_taken_place(lake, error, monkeypatch):
     """What is raised after the swap says nothing of the swap."""
     made = partitioned(lake, 2)

@@ -12,7 +12,6 @@ from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
-V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 
 
@@ -96,7 +95,10 @@ def meanwhile(monkeypatch, do):
 
 @pytest.mark.parametrize(
     ("rival", "version"),
-    one_of_each(["upsert", "delete", "compaction", "conversion", "append"], [2, 3]),
+    [
+        *one_of_each(["upsert", "delete", "compaction"], [2, 3]),
+        *(only_in_soak(rival, each) for rival in ("conversion", "append") for each in (2, 3)),
+    ],
 )
 def test_a_conversion_beside_others_loses_nothing(lake, version, rival, monkeypatch):
     made = Modelled(lake, version=version, by=("part",), properties=MERGE_ON_READ)
@@ -169,7 +171,7 @@ def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
     made.check()
 
 
-@pytest.mark.parametrize("way", ["driver", "executors"])
+@pytest.mark.parametrize("way", [only_in_soak("driver"), "executors"])
 def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
     if way == "executors":
         monkeypatch.setattr(costs, "DELETE_FILES", 0)
@@ -192,7 +194,7 @@ def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
     assert len(made.delete_files()) == 3
 
 
-@pytest.mark.parametrize("way", ["driver", "executors"])
+@pytest.mark.parametrize("way", ["driver", only_in_soak("executors")])
 def test_position_deletes_become_vectors_after_an_upgrade(lake, way, monkeypatch):
     if way == "executors":
         monkeypatch.setattr(costs, "DELETE_FILES", 0)

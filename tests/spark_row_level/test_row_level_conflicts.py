@@ -28,10 +28,10 @@ pytestmark = pytest.mark.spark
 
 
 def pairs():
-    """In CI one pair of three, each in one place, isolation level and mode, turn about."""
+    """In CI one pair of six, each in one place, isolation level and mode, turn about."""
     found, turns = [], itertools.count()
     for first, rival in itertools.product(CHANGES, CHANGES):
-        is_chosen = first != "append" and (CHANGES.index(first) + CHANGES.index(rival)) % 3 == 0
+        is_chosen = first != "append" and (CHANGES.index(first) + CHANGES.index(rival)) % 6 == 0
         # There are 24 choices, and 7 is prime to that: neighbours differ in each.
         chosen = next(turns) * 7 % 24 if is_chosen else None
         everything = list(itertools.product(PLACES, ISOLATION, STORAGE))

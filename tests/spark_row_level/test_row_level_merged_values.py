@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.spark.row_level.merging.keys import collected
 
@@ -83,7 +83,7 @@ def test_histories(lake, spark, bounds, mode, version, parts):
         assert done.rows_inserted == len(rows) - len(before) + done.rows_deleted
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("bounds", "mode"), one_of_each(BOUNDS, MODES), indirect=["bounds"])
 def test_rows_that_the_source_lacks_change_too(lake, spark, bounds, mode):
     table = lake.create_table(
         "db.t", "k bigint, v string", format_version=3, properties={"write.merge.mode": mode}
@@ -103,7 +103,7 @@ def test_rows_that_the_source_lacks_change_too(lake, spark, bounds, mode):
     assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (6, 1, 2)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_every_type_keeps_its_values(lake, spark, version):
     columns = """
         k int, b boolean, l bigint, f float, d double, n decimal(20, 3), day date,
@@ -166,7 +166,7 @@ def test_row_ids_stay(lake, spark):
         assert row.v == ("new 1" if changed else "old")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
 def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, mode):
     table = lake.create_table(
         "db.t", "k bigint, v int not null", properties={"write.merge.mode": mode}

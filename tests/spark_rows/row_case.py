@@ -48,6 +48,7 @@ class Case:
         select: what is compared.
         both: whether the case is for both modes; otherwise it is one's turn.
         versions: where it applies.
+        in_ci: whether CI takes it, or a soak alone.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Case:
     select: Sequence[str] = ("*",)
     both: bool = False
     versions: Sequence[int] = (2, 3)
+    in_ci: bool = True
 
     def made(self, lake: Lake, mode: str, version: int) -> Bench:
         """Return the table with its rows."""
@@ -96,7 +98,7 @@ def ways_of(cases: Sequence[Case]) -> Iterator[tuple[Case, str, int, bool]]:
         ways = [way for way in WAYS if way[1] in case.versions]
         ways = ways or [(mode, each) for each in case.versions for mode, _ in WAYS[:2]]
         first = ways[number % len(ways)]
-        yield (case, *first, True)
+        yield (case, *first, case.in_ci)
         if case.both:
             yield next((case, *way, False) for way in ways if way[0] != first[0])
 

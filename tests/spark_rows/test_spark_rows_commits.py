@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from row_case import Case, as_multiset, rows_of, session_with
 
+from ci_share import only_in_soak
 from connect_server import run_program
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
@@ -19,13 +20,13 @@ pytestmark = pytest.mark.spark
 
 KV = "id int, v int"
 TWO = Case(name="two rows", ddl=KV, rows=[[(1, 1), (2, 2)]], do=lambda _: None)
-EACH_WAY = pytest.mark.parametrize(
-    ("mode", "version"), [("copy-on-write", 2), ("merge-on-read", 3)], ids=str
-)
+COPIES, MARKS = ("copy-on-write", 2), ("merge-on-read", 3)
+BY_COPIES = pytest.mark.parametrize(("mode", "version"), [COPIES, only_in_soak(*MARKS)], ids=str)
+BY_MARKS = pytest.mark.parametrize(("mode", "version"), [only_in_soak(*COPIES), MARKS], ids=str)
 PROGRAM = Path(__file__).with_name("connect_rows.py")
 
 
-@EACH_WAY
+@BY_COPIES
 def test_commands_of_a_transaction_are_one_commit(rows_lake: Lake, mode: str, version: int) -> None:
     """Each sees what those before it did."""
     bench = TWO.made(rows_lake, mode, version)
@@ -45,7 +46,7 @@ def test_commands_of_a_transaction_are_one_commit(rows_lake: Lake, mode: str, ve
     assert rows_of(table) == as_multiset([(2, 20), (3, 31)])
 
 
-@EACH_WAY
+@BY_MARKS
 def test_commands_on_a_branch_leave_main_alone(rows_lake: Lake, mode: str, version: int) -> None:
     bench = TWO.made(rows_lake, mode, version)
     table = bench.table
@@ -69,7 +70,7 @@ def test_a_staged_merge_is_published(rows_lake: Lake, spark: Any) -> None:
     assert rows_of(table) == as_multiset([(1, 1), (2, 20), (3, 30)])
 
 
-@EACH_WAY
+@BY_MARKS
 def test_rows_that_equality_deletes_of_others_took_stay_away(
     rows_lake: Lake, tmp_path: Path, mode: str, version: int
 ) -> None:
@@ -99,7 +100,7 @@ def test_rows_that_equality_deletes_of_others_took_stay_away(
     assert rows_of(table) == as_multiset([(1, 101), (2, 22), (3, 33)])
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("mode", ["copy-on-write", only_in_soak("merge-on-read")])
 def test_row_ids_are_kept_by_changed_rows_and_new_for_others(rows_lake: Lake, mode: str) -> None:
     bench = Case(
         name="lineage", ddl=KV, rows=[[(1, 1), (2, 2), (3, 3)], [(4, 4), (5, 5)]], do=lambda _: None
@@ -136,13 +137,14 @@ def test_row_ids_are_kept_by_changed_rows_and_new_for_others(rows_lake: Lake, mo
     assert lineage() == {**at, 8: (new_id, 4)}
 
 
-def test_commands_work_over_spark_connect(connect_url: str, tmp_path: Path) -> None:
-    said = run_program(PROGRAM, connect_url, tmp_path / "lake")
+@pytest.mark.parametrize(("mode", "version"), [MARKS, only_in_soak(*COPIES)], ids=str)
+def test_commands_work_over_spark_connect(
+    connect_url: str, tmp_path: Path, mode: str, version: int
+) -> None:
+    said = run_program(PROGRAM, connect_url, tmp_path / "lake", mode, version)
     lines = [line.removeprefix("ROWS ") for line in said.splitlines() if line.startswith("ROWS ")]
-    rows = "[[1, 10, '2.5000000001'], [3, 36, None], [5, 50, None]]"
     assert lines == [
-        rows,
-        rows,
+        "[[1, 10, '2.5000000001'], [3, 36, None], [5, 50, None]]",
         "[[1, 7]]",
         "[[2, 2], [3, 1]]",
         "ValidationError PredicateError SchemaMismatchError",

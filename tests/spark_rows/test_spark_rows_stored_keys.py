@@ -184,13 +184,13 @@ def _together(way: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "way", ["upsert v3", "merge v3", only_in_soak("upsert v2"), only_in_soak("merge v2")]
+    "way", ["upsert v3", *map(only_in_soak, ("merge v3", "upsert v2", "merge v2"))]
 )
 def test_keys_of_all_types_at_once_come_again(rows_lake: Lake, way: str) -> None:
     _comes_again(rows_lake, [key for key in KEYS if key.fits(way)], WAYS[way], _together(way))
 
 
-@pytest.mark.parametrize("way", CHANGES)
+@pytest.mark.parametrize("way", [only_in_soak("apply_changes"), "equality deletes", "ARRIVAL"])
 def test_keys_of_changes_come_again(rows_lake: Lake, way: str) -> None:
     keys = [key for key in KEYS if key.changes]
     if way == "ARRIVAL":

@@ -10,14 +10,12 @@ from sql_cases import CASES, Player, cases_of, state_of
 
 import frazil
 
-NAMES = ("rows.test", "definitions.test", "views.test", "functions.test")
 
-
-def main(folder: str, address: str) -> None:
+def main(folder: str, address: str, *names: str) -> None:
     """Run the files; the first statement that goes wrong ends the program."""
     spark = SparkSession.builder.remote(address).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    for name in NAMES:
+    for name in names:
         with frazil.connect(spark, warehouse=str(Path(folder) / name), name="lake") as lake:
             lake.create_namespace("db")
             player = Player(lake.sql, state=lambda: state_of(lake))

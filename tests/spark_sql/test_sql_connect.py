@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from ci_share import only_in_soak
 from connect_server import run_program
 
 PROGRAM = Path(__file__).with_name("connect_program.py")
 
 
-def test_the_same_statements(tmp_path, connect_url):
-    assert run_program(PROGRAM, tmp_path, connect_url).split() == ["right"]
+@pytest.mark.parametrize(
+    "names",
+    [["rows.test", "views.test"], only_in_soak(["definitions.test", "functions.test"])],
+    ids=",".join,
+)
+def test_the_same_statements(tmp_path, connect_url, names):
+    assert run_program(PROGRAM, tmp_path, connect_url, *names).split() == ["right"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.spark.stream.source import follower, queries
 
 PROGRAM = Path(__file__).with_name("stopped_session.py")
@@ -66,7 +66,7 @@ def test_one_that_failed_is_not_followed_on(table, stream, rows, another_query):
     assert [row[0] for row in stream.drain()] == [1, 2]
 
 
-@pytest.mark.parametrize("made_anew", [True, False])
+@pytest.mark.parametrize("made_anew", [only_in_soak(True), False])
 def test_a_deleted_checkpoint_starts_over(table, stream, rows, another_query, made_anew):
     table.append(rows(1))
     df = stream.read()

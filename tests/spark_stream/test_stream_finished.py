@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from ci_share import only_in_soak
 from frazil.errors import StorageError, ValidationError
 from frazil.storage.files import FileIO
 
@@ -186,7 +187,9 @@ def test_a_query_that_begins_again_after_lines_were_left_out_is_refused(table, s
         stream.drain()
 
 
-@pytest.mark.parametrize("damaged", ["finished.json", "batches/{}/_spark_metadata/0.compact"])
+@pytest.mark.parametrize(
+    "damaged", ["finished.json", only_in_soak("batches/{}/_spark_metadata/0.compact")]
+)
 def test_a_damaged_note_stops_no_stream(table, stream, rows, caplog, damaged):
     _drain_batches(table, stream, rows, range(4), **CHANGES)
     folder = Path(stream.checkpoint) / "frazil"

@@ -24,7 +24,7 @@ def _kill_before_the_last_plan(checkpoint):
 
 
 # Spark compacts its notes at every tenth.
-@pytest.mark.parametrize("batches", [1, only_in_soak(3), 10])
+@pytest.mark.parametrize("batches", [only_in_soak(1), only_in_soak(3), 10])
 def test_rows_that_come_after_such_a_death_are_in_batches_of_their_own(
     table, stream, rows, batches
 ):
@@ -52,7 +52,7 @@ def test_a_dataframe_of_before_goes_on(table, stream, rows):
     assert stream.drain(df) == [(2, "Oslo"), (3, "Oslo")]
 
 
-@pytest.mark.parametrize("made_anew", [True, False])
+@pytest.mark.parametrize("made_anew", [True, only_in_soak(False)])
 def test_a_death_is_seen_before_spark_tells_of_it(table, stream, rows, monkeypatch, made_anew):
     monkeypatch.setattr(Watch, "onQueryTerminated", lambda self, event: None)
     table.append(rows(1))

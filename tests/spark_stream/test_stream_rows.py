@@ -84,7 +84,7 @@ LIMITS = [
     ({"max_bytes_per_batch": 1}, [3] * 5),
     ({"options": {"streaming-max-files-per-micro-batch": "4"}}, [12, 3]),
     only_in_soak({"options": {"streaming-max-rows-per-micro-batch": "9"}}, [9, 6]),
-    ({}, [15]),
+    only_in_soak({}, [15]),
 ]
 
 

@@ -49,10 +49,10 @@ def test_a_limited_scan_has_no_aggregates(numbers):
         numbers.scan(limit=3).aggregate("max(id)")
 
 
-@pytest.mark.parametrize("limit", [-1, True, 2.5, "3", 2**31])
-def test_a_limit_that_is_no_number_of_rows_is_refused(numbers, limit):
-    with pytest.raises(ValidationError, match="give a number of rows"):
-        numbers.scan(limit=limit)
+def test_a_limit_that_is_no_number_of_rows_is_refused(numbers):
+    for limit in (-1, True, 2.5, "3", 2**31):
+        with pytest.raises(ValidationError, match="give a number of rows"):
+            numbers.scan(limit=limit)
 
 
 def test_rows_of_a_limited_scan_can_be_written(lake, numbers):

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from table_rows import frame, rows_of
 
-from ci_share import only_in_soak
+from ci_share import one_share, only_in_soak
 from frazil.errors import ConflictError, PredicateError
 
 pytestmark = pytest.mark.spark
@@ -72,9 +72,10 @@ def skipped(scan):
     return sum(each.files for each in scan.plan().skipped)
 
 
-def test_a_scan_takes_what_spark_takes(lake, spark, wanted):
+@pytest.mark.parametrize("texts", one_share(2, TEXTS))
+def test_a_scan_takes_what_spark_takes(lake, spark, wanted, texts):
     table = table_of(lake, spark)
-    for text in TEXTS:
+    for text in texts:
         expected = chosen(spark, text).collect()
         assert same(table.scan(where=text)) == sorted(map(str, expected)), text
         narrow = table.scan(where=text, columns=["s.l", "_pos", "id"]).to_df()
@@ -155,11 +156,12 @@ def test_what_spark_refuses_is_refused(lake, spark):
     assert table.refresh().current_snapshot == before
 
 
-def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted):
+@pytest.mark.parametrize("texts", one_share(2, TEXTS, first=1))
+def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted, texts):
     table = table_of(lake, spark)
     first = table.current_snapshot.snapshot_id
     new = [(99, "New", 9.0, 9, (9, "n"))]
-    for text in TEXTS:
+    for text in texts:
         table.overwrite(frame(spark, new, SCHEMA), where=text)
         gone = {row.id for row in chosen(spark, text).collect()}
         kept = [row for row in ROWS if row[0] not in gone]

@@ -7,7 +7,7 @@ import signal
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError, ValidationError
 
 pytestmark = pytest.mark.spark
@@ -103,7 +103,7 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("write", ["append", only_in_soak("overwrite"), "transaction"])
 def test_a_time_limit_after_the_swap_deletes_no_file(lake, spark, table, write):
     class LimitError(Exception):
         """A user's own."""

@@ -125,7 +125,10 @@ def test_float_predicates_find_the_rows_that_spark_finds(lake, spark, kind, chos
         assert table.scan(where=predicates[n]).count() == len(expected[n]), predicates[n]
 
 
-@pytest.mark.parametrize("predicate", ["d = 0D", "d < 0D", "d != 0D", "d <= 5D", "d not in (0D)"])
+@pytest.mark.parametrize(
+    "predicate",
+    ["d = 0D", only_in_soak("d < 0D"), only_in_soak("d != 0D"), "d <= 5D", "d not in (0D)"],
+)
 def test_an_overwrite_keeps_zeros_and_nan_as_spark_does(lake, spark, predicate):
     required = Schema(
         (
@@ -140,7 +143,7 @@ def test_an_overwrite_keeps_zeros_and_nan_as_spark_does(lake, spark, predicate):
     assert shown(table.to_df()) == shown(rows.where(f"not ({predicate})"))
 
 
-@pytest.mark.parametrize("kind", ["native", "arrow"])
+@pytest.mark.parametrize("kind", [only_in_soak("native"), "arrow"])
 def test_comparisons_of_floats_are_pushed_where_no_file_holds_nan(lake, spark, kind):
     table, _ = table_of(kind, lake, spark)
     table.overwrite(table.to_df().limit(0), where="isnan(d)")
@@ -153,7 +156,10 @@ def test_comparisons_of_floats_are_pushed_where_no_file_holds_nan(lake, spark, k
     assert pushed("d >= 8D")
 
 
-@pytest.mark.parametrize("values", ["nan, 1, 2", "1, nan, 2", "1, 2, nan", "null, nan, -1", "nan"])
+@pytest.mark.parametrize(
+    "values",
+    ["nan, 1, 2", only_in_soak("1, nan, 2"), only_in_soak("1, 2, nan"), "null, nan, -1", "nan"],
+)
 def test_only_files_without_nan_count_none_of_it(lake, spark, values):
     numbers = [None if v == "null" else float(v) for v in values.split(", ")]
     known = [v for v in numbers if v is not None and not math.isnan(v)]

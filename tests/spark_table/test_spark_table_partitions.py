@@ -6,7 +6,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 
 pytestmark = pytest.mark.spark
@@ -65,7 +65,7 @@ def test_files_of_an_older_spec_stay(lake, spark):
     assert rows_of(table) == sorted([*ROWS, (6, "a", 7.0)])
 
 
-@pytest.mark.parametrize("isolation", [None, "snapshot", "serializable"])
+@pytest.mark.parametrize("isolation", [None, only_in_soak("snapshot"), "serializable"])
 def test_a_concurrent_append_to_the_partition(lake, spark, monkeypatch, isolation):
     from frazil.spark.row_level import start
 

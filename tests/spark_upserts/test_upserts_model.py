@@ -117,7 +117,7 @@ CASES = [
     ("mixed", "string", PARTITIONS[4], 3),
     only_in_soak("equality-deletes", "date", PARTITIONS[2], 3),
     only_in_soak("mixed", "decimal(20, 2)", PARTITIONS[3], 2),
-    ("merge", "timestamp_ntz", PARTITIONS[0], 2),
+    only_in_soak("merge", "timestamp_ntz", PARTITIONS[0], 2),
     only_in_soak("equality-deletes", "binary", PARTITIONS[4], 2),
 ]
 

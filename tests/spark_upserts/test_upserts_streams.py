@@ -74,7 +74,7 @@ def run(table, feed, checkpoint, **more):
     return query
 
 
-@pytest.mark.parametrize("mode", ["equality-deletes", "merge"])
+@pytest.mark.parametrize("mode", ["equality-deletes", only_in_soak("merge")])
 def test_a_stream_of_changes_is_its_table(table, feed, tmp_path, mode):
     feed.add((1, "a", "i", 1), (2, "b", "i", 2), (1, "A", "u", 3))
     feed.add((2, None, "d", 4), (3, "c", "i", 5))
@@ -244,6 +244,7 @@ def test_rows_of_a_stream_are_appended_once(table, feed, tmp_path):
     assert [summary["operation"] for summary in summaries] == ["append"] * 3
 
 
+@pytest.mark.soak
 def test_a_stream_of_one_table_into_the_next(lake, table, feed, tmp_path):
     """Bronze appends, silver takes what bronze has as changes by key."""
     silver = lake.create_table("db.silver", DDL, format_version=2)
