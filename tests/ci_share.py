@@ -86,9 +86,10 @@ def one_in(count: int, cases: Collection[Any]) -> list[Any]:
 
 
 def one_share(count: int, cases: Collection[Any], *, first: int = 0) -> list[Any]:
-    """Parameters that are lists: CI takes each so many cases from `first` on, a soak the others too.
+    """Parameters that are lists: CI takes the first of so many shares, a soak the others too.
 
-    For cases that one test tries one after the other, since what they begin with is dear.
+    For cases that one test tries one after the other, since what they begin with is dear. The
+    share that CI takes has each so many cases from `first` on.
     """
     listed = list(cases)
     shares = [listed[(first + n) % count :: count] for n in range(count)]

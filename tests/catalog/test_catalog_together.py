@@ -15,7 +15,7 @@ import pytest
 from catalog_cases import made_table, new_metadata, opened, properties_of, set_properties_retrying
 from test_catalog_faults import QUICK_CHECKS, break_commit, silent
 
-from ci_share import only_in_soak
+from ci_share import one_of_each, only_in_soak
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Capability, Catalog, TableCommit
 from frazil.errors import (
@@ -111,8 +111,7 @@ def creation_parts(catalog: Catalog) -> tuple[tuple[Requirement, ...], tuple[Upd
     return made.requirements, made.updates
 
 
-@pytest.mark.parametrize("why", REFUSED)
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("why", "first"), one_of_each(REFUSED, [True, False]))
 def test_what_is_refused_changes_nothing(catalog: SqlCatalog, why: str, first: bool) -> None:
     make, error = REFUSED[why]
     files = metadata_files(catalog)
@@ -177,8 +176,7 @@ def test_nothing_to_change_writes_nothing(catalog: SqlCatalog) -> None:
     assert metadata_files(catalog) == files
 
 
-@pytest.mark.parametrize("committed", [True, False])
-@pytest.mark.parametrize("then", [(), A, B])
+@pytest.mark.parametrize(("committed", "then"), one_of_each([True, False], [(), A, B]))
 def test_a_lost_answer(
     catalog: SqlCatalog, committed: bool, then: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,18 @@ def of_kind(kind: str) -> list[dict[str, Any]]:
     return chosen
 
 
+def together(kind: str, *names: str) -> list[list[dict[str, Any]]]:
+    """The vectors of a kind, those together that these fields say the same of."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for vector in of_kind(kind):
+        groups.setdefault(tuple(vector[name] for name in names), []).append(vector)
+    return list(groups.values())
+
+
+def show_first(vectors: list[dict[str, Any]]) -> str:
+    return " ".join(str(vectors[0][key]) for key in ("type", "transform"))
+
+
 def show(vector: dict[str, Any]) -> str:
     return " ".join(str(vector[key]) for key in ("type", "bytes", "transform") if key in vector)
 
@@ -64,31 +76,35 @@ def test_json_is_the_same_value(vector: dict[str, Any]) -> None:
         assert again.lower() == vector["json"].lower()
 
 
-@pytest.mark.parametrize("vector", of_kind("transform"), ids=show)
-def test_transform(vector: dict[str, Any]) -> None:
-    source_type = parse_type(vector["type"])
-    transform = parse_transform(vector["transform"])
+@pytest.mark.parametrize("vectors", together("transform", "type", "transform"), ids=show_first)
+def test_transform(vectors: list[dict[str, Any]]) -> None:
+    source_type = parse_type(vectors[0]["type"])
+    transform = parse_transform(vectors[0]["transform"])
     result_type = transform.result_type(source_type)
-    assert str(result_type) == vector["result_type"]
-    result = transform.apply(source_type, from_bytes(source_type, bytes.fromhex(vector["bytes"])))
-    if vector["result"] is None:
-        assert result is None
-    else:
-        assert to_bytes(result_type, result).hex() == vector["result"]
-    assert transform.human_string(result_type, result) == vector["human"]
+    for vector in vectors:
+        assert str(result_type) == vector["result_type"]
+        value = from_bytes(source_type, bytes.fromhex(vector["bytes"]))
+        result = transform.apply(source_type, value)
+        if vector["result"] is None:
+            assert result is None, show(vector)
+        else:
+            assert to_bytes(result_type, result).hex() == vector["result"], show(vector)
+        assert transform.human_string(result_type, result) == vector["human"], show(vector)
 
 
-@pytest.mark.parametrize("vector", of_kind("transform"), ids=show)
-def test_partition_path(vector: dict[str, Any]) -> None:
+@pytest.mark.parametrize("vectors", together("transform", "type", "transform"), ids=show_first)
+def test_partition_path(vectors: list[dict[str, Any]]) -> None:
     """Rule 307."""
-    source_type = parse_type(vector["type"])
+    source_type = parse_type(vectors[0]["type"])
     schema = Schema((NestedField(1, "x", source_type),))
     spec = PartitionSpec.from_fields_json(
-        [{"source-id": 1, "name": "a b", "transform": vector["transform"]}]
+        [{"source-id": 1, "name": "a b", "transform": vectors[0]["transform"]}]
     )
-    source = from_bytes(source_type, bytes.fromhex(vector["bytes"]))
-    result = spec.fields[0].transform.apply(source_type, source)
-    assert spec.partition_path(schema, (result,)) == f"a+b={vector['path']}"
+    for vector in vectors:
+        source = from_bytes(source_type, bytes.fromhex(vector["bytes"]))
+        result = spec.fields[0].transform.apply(source_type, source)
+        path = spec.partition_path(schema, (result,))
+        assert path == f"a+b={vector['path']}", show(vector)
 
 
 @pytest.mark.parametrize("vector", of_kind("can_transform"), ids=show)

@@ -179,8 +179,7 @@ CHANGES: dict[str, tuple[Callable[[RestCatalog], Any], Callable[[RestCatalog], b
 }
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("change", "after"), one_of_each(CHANGES, [False, True]))
 def test_every_change_without_an_answer(
     server: Server, connect: Connect, change: str, after: bool
 ) -> None:

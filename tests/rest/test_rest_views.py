@@ -10,6 +10,7 @@ import pytest
 from rest_cases import QUICK_CHECKS
 from view_cases import SCHEMA, made_view, replaced, sql_of, version
 
+from ci_share import one_of_each
 from frazil.catalog.protocol import Capability
 from frazil.catalog.rest import RestCatalog
 from frazil.errors import (
@@ -49,8 +50,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("change", "after"), one_of_each(CHANGES, [False, True]))
 def test_every_change_without_an_answer(
     server: Server, connect: Connect, change: str, after: bool
 ) -> None:

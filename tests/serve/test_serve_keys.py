@@ -19,6 +19,7 @@ import pytest
 from serve_cases import SCHEMA as TWO_COLUMNS
 from serve_cases import namespace, running, sql_catalog, table
 
+from ci_share import one_of_each
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
 from frazil.serve.access import Principal, Tokens
@@ -214,11 +215,11 @@ def test_every_endpoint_that_changes_something_has_a_case() -> None:
     assert changing == {each.endpoint for each in CASES.values()}
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("name", "restarted"), one_of_each(CASES, [False, True]))
 def test_a_request_that_comes_again_changes_nothing(
-    opening: Opening, case: Case, restarted: bool
+    opening: Opening, name: str, restarted: bool
 ) -> None:
+    case = CASES[name]
     with running(opening()) as server, server.client() as client:
         prepare(client)
         first = case.send(client, KEYED)
@@ -339,8 +340,7 @@ def _add_column(number: int) -> tuple[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("servers", [1, 2])
-@pytest.mark.parametrize("request_of", [_create, _add_column])
+@pytest.mark.parametrize(("request_of", "servers"), one_of_each([_create, _add_column], [1, 2]))
 def test_twins_at_the_same_time(
     opening: Opening, request_of: Callable[[int], tuple[str, dict[str, Any]]], servers: int
 ) -> None:

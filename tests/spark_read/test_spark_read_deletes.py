@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spark_read_model import MadeTable
 
+from ci_share import only_in_soak
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.deletes import joins
 from frazil.spark.deletes import positions as position_deletes
@@ -74,7 +75,7 @@ def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
     assert len(made.live()) == 70_200 - 5 - 4 - 2
 
 
-@pytest.mark.parametrize("step", [3, 997])
+@pytest.mark.parametrize("step", [3, only_in_soak(997)])
 def test_dense_and_sparse_deletes_on_executors(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -97,7 +98,7 @@ def test_bitmaps_beyond_the_broadcast_size_are_shuffled(
     assert made.read(spark) == made.live()
 
 
-@pytest.mark.parametrize("array_bytes", [0, 300, 1200, 1 << 20])
+@pytest.mark.parametrize("array_bytes", [0, only_in_soak(300), 1200, only_in_soak(1 << 20)])
 def test_files_are_read_in_parts_of_so_many_deleted_positions(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, array_bytes: int
 ) -> None:

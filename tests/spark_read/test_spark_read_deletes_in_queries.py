@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_read_model import MadeTable
 
+from ci_share import only_in_soak
 from frazil.spark.session.facts import prepare_session
 
 pytestmark = pytest.mark.spark
@@ -56,7 +57,7 @@ def table(tmp_path: Path, spark: SparkSession) -> MadeTable:
     return made
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["true", only_in_soak("false")])
 def test_in_sql(spark: SparkSession, table: MadeTable, adaptive: str) -> None:
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ci_share import one_of_each
 from frazil.format import types as I
 from frazil.spark.deletes.position_files import deleted_rows
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
@@ -91,9 +92,9 @@ def write(path: Path, table: pa.Table, *, pages: str, **encodings: str) -> None:
         assert encoding in written[name].encodings
 
 
-@pytest.mark.parametrize("pages", PAGES)
-@pytest.mark.parametrize(("name", "encoding"), CASES)
-def test_data_and_equality_deletes(tmp_path: Path, name: str, encoding: str, pages: str) -> None:
+@pytest.mark.parametrize(("case", "pages"), one_of_each(CASES, PAGES))
+def test_data_and_equality_deletes(tmp_path: Path, case: tuple[str, str], pages: str) -> None:
+    name, encoding = case
     kind, iceberg_type, _, values = COLUMNS[name]
     stored = pa.array([*values, None, *values], kind)
     column = pa.field("c", kind, metadata={"PARQUET:field_id": "1"})

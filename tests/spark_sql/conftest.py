@@ -16,6 +16,15 @@ def lake(spark, tmp_path):
     made.close()
 
 
+@pytest.fixture(scope="module")
+def shared_lake(spark, tmp_path_factory):
+    """A lake of one module, named `lake` too; no test changes its tables."""
+    made = frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("lake")), name="lake")
+    made.create_namespace("db")
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def no_leftovers(spark):
     """Checks that a test leaves no temporary view behind."""

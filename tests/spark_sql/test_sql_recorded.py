@@ -15,8 +15,6 @@ _IN_CI = (
     "alter.test",
     "errors.test",
     "inserts.test",
-    "plain_defaults.test",
-    "show.test",
     "types.test",
 )
 """Files that take few seconds; a soak runs all of them."""

@@ -24,8 +24,7 @@ QUERIES = [
 FILES = 4
 
 
-@pytest.fixture
-def filled(lake, spark):
+def with_rows(lake, spark):
     rows = spark.range(40).selectExpr("id", "id % 5 AS k")
     table = lake.create_table("db.t", rows)
     for start in range(0, 40, 40 // FILES):
@@ -33,6 +32,17 @@ def filled(lake, spark):
     lake.create_table_as_select("db.u", spark.range(5).selectExpr("id AS k", "'w' || id AS word"))
     lake.sql("CREATE VIEW db.v AS SELECT * FROM db.t WHERE id % 2 = 0")
     return lake
+
+
+@pytest.fixture
+def filled(lake, spark):
+    return with_rows(lake, spark)
+
+
+@pytest.fixture(scope="module")
+def kept(shared_lake, spark):
+    """Tables that no test changes."""
+    return with_rows(shared_lake, spark)
 
 
 @pytest.fixture
@@ -53,12 +63,12 @@ def rows_of(frame):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_second_time_nothing_is_asked(filled, query, nothing_is_asked, no_leftovers):
-    first = filled.sql(query)
+def test_the_second_time_nothing_is_asked(kept, query, nothing_is_asked, no_leftovers):
+    first = kept.sql(query)
     expected, files = rows_of(first), set(first.inputFiles())
     nothing_is_asked()
     for _ in range(2):
-        again = filled.sql(query)
+        again = kept.sql(query)
         assert again.columns == first.columns
         assert again.schema == first.schema
         assert rows_of(again) == expected
@@ -75,23 +85,21 @@ def test_a_spark_that_lacks_what_is_asked_for(filled, missing, monkeypatch):
     assert [[row.id for row in filled.sql(query).collect()] for _ in range(2)] == [[33], [33]]
 
 
-def test_reserved_columns(filled):
+def test_reserved_columns(kept):
     query = "SELECT _file, _pos, id FROM db.t WHERE id = 7"
-    first = filled.sql(query)
-    assert rows_of(filled.sql(query)) == rows_of(first)
+    first = kept.sql(query)
+    assert rows_of(kept.sql(query)) == rows_of(first)
     assert [row.id for row in first.collect()] == [7]
 
 
-def test_order_and_limits_stay(filled):
+def test_order_and_limits_stay(kept):
     query = "SELECT id FROM db.t WHERE id > 3 ORDER BY k DESC, id LIMIT 4"
-    assert [[row.id for row in filled.sql(query).collect()] for _ in range(3)] == [
-        [4, 9, 14, 19]
-    ] * 3
+    assert [[row.id for row in kept.sql(query).collect()] for _ in range(3)] == [[4, 9, 14, 19]] * 3
 
 
-def test_two_results_can_be_joined(filled):
+def test_two_results_can_be_joined(kept):
     query = "SELECT id, k FROM db.t WHERE id < 10"
-    one, two, three = (filled.sql(query) for _ in range(3))
+    one, two, three = (kept.sql(query) for _ in range(3))
     for left, right in ((one, two), (two, one), (two, three)):
         joined = left.join(right, left.id == right.k)
         assert joined.count() == 10
@@ -226,17 +234,17 @@ def test_in_a_transaction_what_it_has_changed_is_seen(filled):
     assert filled.sql(query).collect() == []
 
 
-def test_threads_that_run_one_query(filled, no_leftovers):
+def test_threads_that_run_one_query(kept, no_leftovers):
     query = "SELECT t.id FROM db.t JOIN db.u ON t.k = u.k WHERE t.id < 10 AND u.word = 'w1'"
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: rows_of(filled.sql(query)), range(16)))
+        found = list(pool.map(lambda _: rows_of(kept.sql(query)), range(16)))
     assert found == [found[0]] * 16
     assert len(found[0]) == 2
 
 
-def test_a_side_without_files_is_empty_to_the_optimizer(filled):
+def test_a_side_without_files_is_empty_to_the_optimizer(kept):
     query = "SELECT * FROM db.t JOIN db.u ON t.k = u.k WHERE u.k > 100"
-    assert filled.sql(query).collect() == []
-    plan = filled.sql(f"EXPLAIN {query}").collect()[0][0]
+    assert kept.sql(query).collect() == []
+    plan = kept.sql(f"EXPLAIN {query}").collect()[0][0]
     assert "LocalTableScan <empty>" in plan, plan
     assert "FileScan" not in plan

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
+from ci_share import one_of_each
+
 CREATE = """
 CREATE TABLE db.t (id BIGINT NOT NULL, k INT, x DOUBLE, word STRING DEFAULT 'w')
 USING iceberg TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')
@@ -12,8 +14,9 @@ USING iceberg TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merg
 VALUES = [(n, n % 3, n / 2, f"w{n}") for n in range(12)]
 
 
-@pytest.fixture
-def filled(lake, spark):
+@pytest.fixture(scope="module")
+def filled(shared_lake, spark):
+    lake = shared_lake
     lake.sql(CREATE)
     rows = spark.createDataFrame(VALUES, "id BIGINT, k INT, x DOUBLE, word STRING")
     lake.sql("INSERT INTO db.t SELECT * FROM {rows} WHERE id < 6", rows=rows)
@@ -112,10 +115,9 @@ def test_a_spark_that_makes_plans_in_another_way(filled, monkeypatch):
     assert sorted(map(tuple, found.collect())) == [(10, 1, ("w10",)), (11, 2, ("w11",))]
 
 
-@pytest.mark.parametrize("word", ["x", "word"])
-@pytest.mark.parametrize("name", ["db.t", "db.u"])
+@pytest.mark.parametrize(("name", "word"), one_of_each(["db.t", "db.u"], ["x", "word"]))
 def test_equal_parts_of_a_query_are_read_once(filled, name, word):
-    filled.sql("CREATE TABLE db.u USING iceberg AS SELECT * FROM db.t")
+    filled.sql("CREATE TABLE IF NOT EXISTS db.u USING iceberg AS SELECT * FROM db.t")
     query = f"""
         WITH c AS (SELECT k, {word}, max(id) AS n FROM {name} GROUP BY k, {word})
         SELECT k, {word}, n FROM c

@@ -30,8 +30,7 @@ def version(*sql, namespace=("db",), catalog=None):
     return ViewVersion(1, LAST_ADDED, 1000, {}, representations, namespace, catalog)
 
 
-@pytest.fixture
-def filled(lake, spark):
+def with_views(lake, spark):
     """Four files of ten rows, and views of them."""
     table = lake.create_table("db.t", "id bigint, n string")
     for start in range(0, 40, 10):
@@ -41,6 +40,12 @@ def filled(lake, spark):
     lake.create_view("db.late", "SELECT i FROM db.v WHERE i >= 20")
     lake.create_view("db.sums", "SELECT n, i % 10 AS k, max(i) AS m FROM db.v GROUP BY n, i % 10")
     return lake
+
+
+@pytest.fixture(scope="module")
+def kept(shared_lake, spark):
+    """Views that no test changes."""
+    return with_views(shared_lake, spark)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +60,12 @@ def filled(lake, spark):
         ("SELECT * FROM db.late UNION ALL SELECT id FROM db.t WHERE id < 5", 3),
     ],
 )
-def test_conditions_reach_the_tables_in_views(filled, query, files):
-    assert len(set(filled.sql(query).inputFiles())) == files
+def test_conditions_reach_the_tables_in_views(kept, query, files):
+    assert len(set(kept.sql(query).inputFiles())) == files
 
 
-def test_rows_through_views(filled, spark, no_leftovers):
+def test_rows_through_views(lake, spark, no_leftovers):
+    filled = with_views(lake, spark)
     found = filled.sql("SELECT m FROM db.sums WHERE n = 'N3' AND k = 1 ORDER BY m")
     expected = "SELECT max(id) FROM range(40) WHERE id % 7 = 3 AND id % 10 = 1"
     assert [tuple(row) for row in found.collect()] == [tuple(spark.sql(expected).first())]

@@ -22,7 +22,7 @@ from frazil.errors import (
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("lake", ["sqlite", "postgres", "serve"], indirect=True)
+@pytest.mark.parametrize("lake", [only_in_soak("sqlite"), "postgres", "serve"], indirect=True)
 def test_all_changes_are_one_and_each_sees_the_last(lake, spark):
     versions = [len(lake.load_table(name).metadata.metadata_log) for name in ("db.a", "db.b")]
     with lake.transaction() as tx:

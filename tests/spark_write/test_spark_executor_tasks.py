@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
+from ci_share import one_of_each
 from frazil.errors import StorageError
 from frazil.spark.files.write_failures import write_failure
 from frazil.spark.session import costs
@@ -37,11 +38,11 @@ def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("threads", [None, 3])
-@pytest.mark.parametrize(("here", "in_function"), [(0, 1_000), (0, 3), (23, 3)])
-def test_work_on_items_gives_the_same_here_and_on_executors(
-    spark, monkeypatch, here, in_function, threads
-):
+@pytest.mark.parametrize(
+    ("limits", "threads"), one_of_each([(0, 1_000), (0, 3), (23, 3)], [None, 3])
+)
+def test_work_on_items_gives_the_same_here_and_on_executors(spark, monkeypatch, limits, threads):
+    here, in_function = limits
     monkeypatch.setattr(costs, "ITEMS_IN_FUNCTION", in_function)
 
     def work(number):

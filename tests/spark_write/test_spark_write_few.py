@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ci_share import only_in_soak
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
@@ -69,7 +70,9 @@ def written(spark, metadata, **more):
     return write_data_files(spark, spark.sql(ROWS), metadata=metadata, io=FileIO(), **more)
 
 
-@pytest.mark.parametrize("partition_by", [["p"], ["bucket(3, name)", "month(day)"], ["x"]])
+@pytest.mark.parametrize(
+    "partition_by", [only_in_soak(["p"]), ["bucket(3, name)", "month(day)"], ["x"]]
+)
 def test_files_of_few_rows_say_what_those_of_spark_say(spark, tmp_path, partition_by):
     metadata = table(tmp_path, partition_by=partition_by)
     of_spark = written(spark, metadata)
@@ -148,7 +151,7 @@ def test_frames_of_this_process_have_few_rows(lake, kind):
     assert table.scan("p = 3").count() == 5
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_changed_rows_are_few(spark, lake, version):
     table = lake.create_table(
         "db.t", "id bigint, p int, x double", partition_by=["p"], format_version=version,

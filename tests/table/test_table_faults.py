@@ -22,7 +22,7 @@ from table_cases import (
     short,
 )
 
-from ci_share import pairwise
+from ci_share import one_of_each, pairwise
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError
@@ -77,7 +77,7 @@ TRIMMING = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "error", "after"), pairwise(CATALOGS, CHANGES, ERRORS, (False, True))
+    ("kind", "change", "error", "after"), one_of_each(CATALOGS, CHANGES, ERRORS, (False, True))
 )
 def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
     tmp_path: Path, kind: str, change: str, error: str, after: bool

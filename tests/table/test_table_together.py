@@ -14,7 +14,7 @@ import pytest
 from table_cases import SCHEMA, avro_files, avro_files_in_use, data_file, make_table, names
 from table_cases import open_catalog as opened
 
-from ci_share import only_in_soak
+from ci_share import only_in_soak, pairwise
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
@@ -219,9 +219,9 @@ LOST: Mapping[str, Exception] = {
 }
 
 
-@pytest.mark.parametrize("error", LOST)
-@pytest.mark.parametrize("took_place", [True, False])
-@pytest.mark.parametrize("then", [None, "db.one", "db.two"])
+@pytest.mark.parametrize(
+    ("error", "took_place", "then"), pairwise(LOST, [True, False], [None, "db.one", "db.two"])
+)
 def test_a_lost_answer(
     catalog: Catalog,
     error: str,
