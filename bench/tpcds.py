@@ -59,19 +59,22 @@ def make_tables(spark: SparkSession, lake: frazil.Lake, namespace: str, folder: 
     """Make the tables in a lake; rows of a fact lie in several files, in the order of their day."""
     lake.create_namespace(namespace)
     for path in sorted(folder.iterdir()):
-        rows = spark.read.parquet(str(path))
-        if path.name in FACTS:
-            rows = rows.repartitionByRange(FILES_OF_A_FACT, FACTS[path.name])
-        else:
-            rows = rows.coalesce(1)
-        lake.create_table_as_select(f"{namespace}.{path.name}", rows)
+        make_table(spark, lake, namespace, path)
 
 
-def make_plain_tables(spark: SparkSession, database: str, folder: Path) -> None:
-    """Make tables of Spark's own on the Parquet files."""
-    spark.sql(f"CREATE DATABASE {database}")
-    for path in sorted(folder.iterdir()):
-        spark.sql(f"CREATE TABLE {database}.{path.name} USING parquet LOCATION '{path}'")
+def make_table(spark: SparkSession, lake: frazil.Lake, namespace: str, path: Path) -> None:
+    """Make the table of the folder's name in a namespace that is there."""
+    rows = spark.read.parquet(str(path))
+    if path.name in FACTS:
+        rows = rows.repartitionByRange(FILES_OF_A_FACT, FACTS[path.name])
+    else:
+        rows = rows.coalesce(1)
+    lake.create_table_as_select(f"{namespace}.{path.name}", rows)
+
+
+def make_plain_table(spark: SparkSession, database: str, path: Path) -> None:
+    """Make a table of Spark's own on the Parquet files of a folder."""
+    spark.sql(f"CREATE TABLE {database}.{path.name} USING parquet LOCATION '{path}'")
 
 
 def _connection() -> duckdb.DuckDBPyConnection:

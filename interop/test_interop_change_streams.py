@@ -90,7 +90,7 @@ def test_engines_agree_at_every_tenth_snapshot(
     "case",
     [
         only_in_soak("unpartitioned"),
-        "partitioned by the key",
+        only_in_soak("partitioned by the key"),
         "global deletes",
         "two keys",
         only_in_soak("text keys"),

@@ -11,7 +11,7 @@ import pytest
 from interop_engines import DuckDB
 from pyiceberg.table import StaticTable
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_soak
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
@@ -98,7 +98,7 @@ def test_data_files_are_rewritten_as_by_java(
         assert found == set(range(180))
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_java_and_duckdb_find_nan_and_both_zeros_in_copied_files(
     spark: Any, sql_lake: Lake, duck: DuckDB, version: int
 ) -> None:
@@ -213,7 +213,7 @@ def test_position_deletes_are_rewritten_as_by_java(
         assert found == set(range(180)) - {*range(0, 60, 3), 1, 31, 61}
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_manifests_are_rewritten_as_by_java(
     spark: Any, sql_lake: Lake, duck: DuckDB, version: int
 ) -> None:

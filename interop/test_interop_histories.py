@@ -169,7 +169,7 @@ def test_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
 def test_histories_of_commands(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     """Each history begins with a delete, an update, an upsert and a merge."""
     machine = _machine(spark, sql_lake, tmp_path, CommandsFirst)
-    few = settings(_SETTINGS, max_examples=3, stateful_step_count=2, derandomize=True)
+    few = settings(_SETTINGS, max_examples=2, stateful_step_count=2, derandomize=True)
     run_state_machine_as_test(machine, settings=few)
 
 

@@ -16,11 +16,18 @@ PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
 
 
 @pytest.mark.parametrize(
-    ("mode", "version"), [("copy-on-write", 2), only_in_soak("merge-on-read", 3)]
+    ("mode", "version", "executors"),
+    [
+        ("copy-on-write", 2, 1),
+        only_in_soak("copy-on-write", 2, 2),
+        only_in_soak("merge-on-read", 3, 2),
+    ],
 )
-def test_every_kind_of_write_and_read(tmp_path: Path, mode: str, version: int) -> None:
+def test_every_kind_of_write_and_read(
+    tmp_path: Path, mode: str, version: int, executors: int
+) -> None:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path), mode, str(version), "2"],
+        [sys.executable, str(PROGRAM), str(tmp_path), mode, str(version), str(executors)],
         capture_output=True,
         text=True,
         timeout=600,

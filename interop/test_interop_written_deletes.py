@@ -20,7 +20,7 @@ from frazil.spark.session import costs
         (2, "file", "executors"),
         (2, "partition", "driver"),
         only_in_soak(2, "partition", "executors"),
-        (3, "file", "driver"),
+        only_in_soak(3, "file", "driver"),
         (3, "file", "executors"),
     ],
 )
