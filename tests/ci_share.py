@@ -19,22 +19,36 @@ def examples(in_ci: int) -> int:
     return in_ci * _TIMES
 
 
-def one_of_each(*choices: Collection[Any]) -> list[Any]:
+def one_of_each(*choices: Collection[Any], without: Collection[Any] = ()) -> list[Any]:
     """Parameters: in CI each choice is there at least once, in a soak with every other.
 
     CI takes as many cases as the longest dimension has choices. No two dimensions go in step where
     that can be helped: a choice comes next that was taken least, then least beside those before it.
+
+    Args:
+        without: choices that CI leaves out, since another one is like each of them.
     """
-    sizes = [len(one) for one in choices]
+    kept = [[i for i, choice in enumerate(one) if choice not in without] for one in choices]
     taken: Counter[Any] = Counter()
     in_ci = set()
-    for _ in range(max(sizes)):
+    for _ in range(max(map(len, kept))):
         places: Places = ()
-        for size in sizes:
-            places += (min(range(size), key=lambda i: times_taken(taken, (*places, i))),)
+        for one in kept:
+            places += (min(one, key=lambda i: times_taken(taken, (*places, i))),)
         taken.update([*enumerate(places), *pairs(places)])
         in_ci.add(places)
     return _parameters(choices, in_ci)
+
+
+def these(in_ci: Collection[tuple[Any, ...]], *choices: Collection[Any]) -> list[Any]:
+    """Parameters: CI takes these cases, a soak every combination of the choices.
+
+    Args:
+        in_ci: the values of each case.
+    """
+    listed = [list(one) for one in choices]
+    chosen = {tuple(one.index(v) for one, v in zip(listed, case, strict=True)) for case in in_ci}
+    return _parameters(choices, chosen)
 
 
 def pairwise(*choices: Collection[Any]) -> list[Any]:

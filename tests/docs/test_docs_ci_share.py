@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_share import one_in, one_of_each, one_share, pairwise
+from ci_share import one_in, one_of_each, one_share, pairwise, these
 
 MATRICES = [
     ("ab", "cd", "vwxyz", "ft"),
@@ -34,6 +34,18 @@ def test_dimensions_of_one_length_are_not_in_step() -> None:
     """Four cases are enough for every pair of two short dimensions."""
     taken = in_ci(one_of_each("wxyz", "ab", "ft"))
     assert {case[1:] for case in taken} == set(itertools.product("ab", "ft"))
+
+
+def test_choices_that_ci_leaves_out() -> None:
+    cases = one_of_each("abcd", "xy", without="bd")
+    assert in_ci(cases) == [("a", "x"), ("c", "y")]
+    assert {case.values for case in cases} == set(itertools.product("abcd", "xy"))
+
+
+def test_these_cases() -> None:
+    cases = these([("b", "x"), ("a", "y")], "abc", "xy")
+    assert in_ci(cases) == [("a", "y"), ("b", "x")]
+    assert {case.values for case in cases} == set(itertools.product("abc", "xy"))
 
 
 @pytest.mark.parametrize("matrix", MATRICES)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from ci_share import one_in, one_of_each, only_in_soak
+from ci_share import one_in, one_of_each
 from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
@@ -49,11 +49,7 @@ def check(spark: SparkSession, made: Bitmaps, deleted: Deleted) -> None:
     assert {tuple(row) for row in made.at(NAMED_PLACE).only_deleted(rows).collect()} == gone
 
 
-EACH_WAY = list(CASES)[-3:]
-"""In CI the others go one way: every other as a value, those between as rows."""
-
-
-@pytest.mark.parametrize("case", [*one_in(2, list(CASES)[:-3]), *EACH_WAY])
+@pytest.mark.parametrize("case", one_in(2, list(CASES)))
 def test_few_positions_as_a_value(spark: SparkSession, case: str) -> None:
     deleted = CASES[case]
     made = made_of(spark, words_of(deleted))
@@ -78,10 +74,8 @@ SIZES = [0, bitmaps.BROADCAST_BYTES]
 
 @pytest.mark.parametrize(
     ("case", "broadcast_bytes"),
-    [
-        *one_of_each([*list(CASES)[1:-3:2], *EACH_WAY], SIZES),
-        *(only_in_soak(case, size) for case in list(CASES)[:-3:2] for size in SIZES),
-    ],
+    # Those that are no value in CI.
+    one_of_each(CASES, SIZES, without=list(CASES)[::2]),
 )
 def test_many_positions_as_rows(
     spark: SparkSession, case: str, broadcast_bytes: int, monkeypatch: pytest.MonkeyPatch

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import pytest
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import one_of_each, these
 from frazil.spark.row_level import delete
 from frazil.spark.row_level.merging import merged_rows
 from frazil.spark.row_level.merging import run as merging
@@ -124,7 +123,7 @@ def test_each_kind_of_clause(lake, spark, monkeypatch, joined_once, mode, clause
 
 @pytest.mark.parametrize(
     ("mode", "told"),
-    [(MODES[0], TOLD[1]), *itertools.starmap(only_in_soak, itertools.product(MODES, TOLD))],
+    these([(MODES[0], TOLD[1])], MODES, TOLD),
 )
 def test_rows_of_a_sub_query(lake, spark, monkeypatch, mode, told):
     if told == "by a join":

@@ -253,6 +253,7 @@ CASES = (
     ),
     Case(
         name="clauses in order",
+        in_ci=False,
         ddl=KV,
         rows=[[(1, 1), (2, 2)], [(3, 3), (4, 4)]],
         do=_several_clauses,

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     ("before", "method", "use", "outcome"),
     [
         ("plan", "fork", "plan", REFUSED),
-        ("plan", "fork", "inspect", REFUSED),
+        pytest.param("plan", "fork", "inspect", REFUSED, marks=pytest.mark.soak),
         ("plan", "fork", "rewrite", REFUSED),
         ("plan", "spawn", "plan", DONE),
         ("nothing", "fork", "plan", DONE),
