@@ -8,6 +8,7 @@ import pytest
 from changes_model import Model, collected, shown
 from pyspark.errors import PySparkException
 
+from ci_share import only_in_soak
 from frazil.errors import NoSuchSnapshotError, ValidationError
 
 pytestmark = pytest.mark.spark
@@ -90,7 +91,7 @@ def test_a_larger_vector_deletes_what_it_has_more(vectors):
     assert collected(vectors.table.net_changes()) == vectors.net(-1, 3)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_many_deletes_are_read_on_the_executors(lake, tmp_path, monkeypatch, version):
     monkeypatch.setattr("frazil.spark.deletes.positions.ON_DRIVER_FILES", 0)
     model = Model(lake, tmp_path / "files", version=version, partitioned=True)

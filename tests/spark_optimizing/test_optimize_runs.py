@@ -15,7 +15,6 @@ from frazil.table.optimizing.choices import OptimizingKind, Work
 
 pytestmark = pytest.mark.spark
 
-V2_AND_V3 = pytest.mark.parametrize("version", [2, 3])
 SOON = {"self-optimizing.minor.trigger.interval": "0"}
 MOR = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 
@@ -32,7 +31,7 @@ def works(plan):
     return [(choice.kind, choice.work, choice.partition) for choice in plan.choices]
 
 
-@V2_AND_V3
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_rows_stay_and_a_second_run_finds_nothing_to_do(lake, version):
     made = streamed(lake, version)
     made.append(100, 101)

@@ -8,7 +8,7 @@ import pytest
 from concurrent_changes import first_rows, frame, make_table, shown
 from rows_of_others import COMMANDS, after, unnamed_files
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import one_of_each, only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
@@ -23,7 +23,10 @@ def summary(table, name):
 
 @pytest.mark.parametrize(
     ("first", "rival", "version", "isolation"),
-    one_of_each(COMMANDS, COMMANDS, [2, 3], ["serializable", "snapshot"]),
+    these(
+        [("delete", "update", 2, "serializable"), ("merge", "delete", 3, "snapshot")],
+        *(COMMANDS, COMMANDS, [2, 3], ["serializable", "snapshot"]),
+    ),
 )
 def test_other_rows_of_a_file_are_no_conflict_at_any_try(lake, first, rival, version, isolation):
     """One rival comes before the first try, another one before the second."""

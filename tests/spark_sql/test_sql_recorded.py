@@ -12,7 +12,6 @@ from ci_share import only_in_soak
 
 FILES = sorted(path.name for path in RECORDED.glob("*.test"))
 _IN_CI = (
-    "alter.test",
     "errors.test",
     "inserts.test",
     "types.test",

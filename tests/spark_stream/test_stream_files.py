@@ -20,9 +20,7 @@ import run as conformance
 CASES = [
     "impala_iceberg_v2_delete_pos_and_multi_eq_ids",
     "impala_iceberg_v3_deletion_vectors",
-    "impala_iceberg_migrated_alter_test",
     "impala_iceberg_v3_default_value_avro",
-    "duckdb_add_columns_with_defaults_in_struct",
     "duckdb_uuid",
 ]
 

@@ -22,7 +22,7 @@ from table_cases import (
     short,
 )
 
-from ci_share import one_of_each, pairwise
+from ci_share import one_of_each
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError
@@ -119,7 +119,7 @@ def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
     assert step > 8
 
 
-@pytest.mark.parametrize(("kind", "error", "after"), pairwise(CATALOGS, ERRORS, (False, True)))
+@pytest.mark.parametrize(("kind", "error", "after"), one_of_each(CATALOGS, ERRORS, (False, True)))
 def test_a_fault_at_any_call_of_a_creation_leaves_a_whole_table_or_none(
     tmp_path: Path, kind: str, error: str, after: bool
 ) -> None:

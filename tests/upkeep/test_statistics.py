@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_walk import local, metadata_of
 
+from ci_share import only_in_soak
 from frazil.errors import FrazilError, InvalidDataFileError, ValidationError
 from frazil.format.changes import RemoveSchemas
 from frazil.format.puffin.files import blob_bytes, read_puffin_footer
@@ -173,7 +174,7 @@ def test_many_values_are_estimated(spark, lake):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_partitions_are_counted(spark, lake, version):
     table = lake.create_table(
         "db.t",
