@@ -16,14 +16,16 @@ HERE = Path(__file__).parent
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("mode", "version", "executors"),
+    ("mode", "version", "executors", "parts"),
     [
-        ("merge-on-read", 3, 1),
-        only_in_soak("merge-on-read", 2, 2),
-        only_in_soak("copy-on-write", 2, 2),
+        # The other part is in CI on Spark 4.1, in `interop/test_interop_local_cluster.py`.
+        ("merge-on-read", 3, 1, "changed"),
+        only_in_soak("merge-on-read", 3, 1, "both"),
+        only_in_soak("merge-on-read", 2, 2, "both"),
+        only_in_soak("copy-on-write", 2, 2, "both"),
     ],
 )
-def test_every_kind_of_write_and_read(tmp_path, mode, version, executors):
+def test_every_kind_of_write_and_read(tmp_path, mode, version, executors, parts):
     done = subprocess.run(
         [
             sys.executable,
@@ -32,6 +34,7 @@ def test_every_kind_of_write_and_read(tmp_path, mode, version, executors):
             mode,
             str(version),
             str(executors),
+            parts,
         ],
         capture_output=True,
         text=True,
