@@ -18,7 +18,7 @@ ROWS = rows(60, seed=7)
 INTERNAL = [internal(row) for row in ROWS]
 # Loose casts fail under ANSI; zones with and without a change of clocks near the literals.
 CASES = [("true", "America/New_York", False, 1), ("false", "UTC", True, 2)]
-CONDITIONS = examples(80)
+CONDITIONS = examples(50)
 
 
 @pytest.mark.spark

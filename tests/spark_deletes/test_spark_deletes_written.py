@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -461,17 +459,6 @@ def test_an_earlier_delete_that_cannot_be_read(lake, spark, places, planned, way
             io=table.io,
         )
     assert below(table) == before
-
-
-def test_tasks_that_fail_after_they_wrote_are_tried_again(tmp_path):
-    # A local session tries a task once; another number of tries is a session of its own.
-    program = Path(__file__).with_name("retried_deletes.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)],
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split()[-1] == "right"
 
 
 @pytest.mark.parametrize("granularity", [only_in_soak("file"), "partition"])

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("connect_program.py")
 
 @pytest.mark.parametrize(
     "names",
-    [["rows.test", "views.test"], only_in_soak(["definitions.test", "functions.test"])],
+    [["rows.test"], only_in_soak(["definitions.test", "views.test", "functions.test"])],
     ids=",".join,
 )
 def test_the_same_statements(tmp_path, connect_url, names):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from ci_share import only_in_soak, these
+from connect_server import run_program
 from frazil.spark.stream.source import follower, queries
 
 PROGRAM = Path(__file__).with_name("stopped_session.py")
@@ -119,12 +118,8 @@ def test_an_end_is_seen_before_spark_tells_of_it(table, stream, rows, monkeypatc
 
 @pytest.mark.soak
 def test_a_stopped_session_leaves_no_stream(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path)],
-        capture_output=True, text=True, timeout=500, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == "threads 0, watches 1, new files 0"
+    said = run_program(PROGRAM, tmp_path)
+    assert said.splitlines()[-1] == "threads 0, watches 1, new files 0"
 
 
 def test_a_session_that_says_it_is_stopped_is_followed_no_more(table, stream, rows, monkeypatch):

@@ -108,6 +108,7 @@ def test_spark_goes_back_as_far_as_it_can(table, stream, rows):
     assert [row[0] for row in stream.drain(**CHANGES)] == list(range(oldest + 1, 6))
 
 
+@pytest.mark.soak
 def test_nothing_is_removed_before_spark_removes_a_plan(table, stream, rows, spark):
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "100")
     _drain_batches(table, stream, rows, range(4), **CHANGES)

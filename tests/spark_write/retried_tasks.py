@@ -1,13 +1,18 @@
-"""Writes whose tasks fail at their first attempt, after rows went into files."""
+"""Writes and deletes whose tasks fail at their first attempt, after rows went into files."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import frazil
+from frazil.planning.plan import plan
+from frazil.spark.delete_files import write
+from frazil.spark.session import costs
+from frazil.storage.files import FileIO
 
 
 def fails_once(batches):
@@ -17,17 +22,17 @@ def fails_once(batches):
         raise RuntimeError("the first attempt fails")
 
 
-def main(folder):
-    spark = (
-        SparkSession.builder.master("local[2, 3]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    lake = frazil.connect(spark, warehouse=f"{folder}/lake")
-    lake.create_namespace("db")
+class FailsOnce(FileIO):
+    """Fails each task's first attempt once it has written a file."""
+
+    def create_unique(self, path, data):
+        super().create_unique(path, data)
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0:
+            raise RuntimeError("the first attempt fails")
+
+
+def check_writes(spark, lake):
     rows = spark.range(0, 4000, 1, 2).mapInArrow(fails_once, "id bigint")
     hint = {"distribution-mode": "none"}
     expected = list(range(4000))
@@ -41,6 +46,39 @@ def main(folder):
         table.append(rows, options={"target-file-size-bytes": "4096", **(options or {})})
         found = sorted(row["id"] for row in table.to_df().collect())
         assert found == expected, (name, len(found))
+
+
+def check_deletes(spark, lake, folder):
+    costs.DELETED_ROWS = 0
+    costs.WORDS_A_TASK = 1
+    for version in (2, 3):
+        table = lake.create_table(f"db.t{version}", "id bigint", format_version=version)
+        table.append(spark.range(0, 4000, 1, 4))
+        found = plan(table.metadata, table.current_snapshot, table.io)
+        rows = (
+            spark.range(4000).selectExpr("id % 4 as file", "id div 4 as pos").where("pos % 5 = 0")
+        )
+        written = write.write_deletes(rows, plan=found, metadata=table.metadata, io=FailsOnce())
+        table.files.row_delta(added_deletes=written.added)
+        assert written.deleted_rows == 800, written.deleted_rows
+        assert table.refresh().scan().count() == 3200
+        left = {path.as_uri() for path in Path(folder).rglob(f"t{version}/**/*-deletes.*")}
+        assert left == set(written.paths), left
+
+
+def main(folder):
+    spark = (
+        SparkSession.builder.master("local[2, 3]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    lake = frazil.connect(spark, warehouse=f"{folder}/lake")
+    lake.create_namespace("db")
+    check_writes(spark, lake)
+    check_deletes(spark, lake, folder)
     spark.stop()
     print("right")
 

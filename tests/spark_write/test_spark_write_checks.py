@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as F
 
+from connect_server import run_program
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.session import costs
 from frazil.spark.write import files as writing
@@ -156,12 +155,7 @@ def test_many_files_are_checked_on_executors_alike(
 def test_tasks_that_fail_after_they_wrote_are_tried_again(tmp_path):
     # A local session tries a task once; another number of tries is a session of its own.
     program = Path(__file__).with_name("retried_tasks.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)],
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split()[-1] == "right"
+    assert run_program(program, tmp_path).split()[-1] == "right"
 
 
 def test_codecs_that_this_spark_lacks(spark, lake, tmp_path):
