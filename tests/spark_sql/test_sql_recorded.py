@@ -20,16 +20,15 @@ _IN_CI = (
 
 
 @pytest.mark.parametrize("name", [name if name in _IN_CI else only_in_soak(name) for name in FILES])
-def test_by_the_lake(lake, spark, name):
+def test_by_the_lake(lake, no_leftovers, name):
     _needs_rows(name)
     player = Player(lambda text, args: lake.sql(text, args), state=lambda: state_of(lake))
     assert failures_of(name, player) == []
-    _nothing_is_left(spark)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", FILES)
-def test_by_an_attached_session(lake, spark, name):
+def test_by_an_attached_session(lake, spark, no_leftovers, name):
     _needs_rows(name)
     lake.attach(name="lake")
     try:
@@ -41,13 +40,8 @@ def test_by_an_attached_session(lake, spark, name):
     finally:
         spark.sql("USE spark_catalog.default")
         lake.detach()
-    _nothing_is_left(spark)
 
 
 def _needs_rows(name):
     if not is_recorded(name):
         pytest.skip(f"{name} has no rows of the Java runtime yet: make record-sql FILES={name}")
-
-
-def _nothing_is_left(spark):
-    assert [each.name for each in spark.catalog.listTables() if each.isTemporary] == []
