@@ -51,7 +51,7 @@ def main(folder):
     after = sum(len(names) for *_, names in os.walk(f"{folder}/checkpoint/frazil"))
     again = session()
     started(again, folder).stop()
-    print(f"threads {left}, watches {len(queries._WATCHES)}, new files {after - before}")
+    print(f"threads {left}, watches {len(queries._WATCHES._kept)}, new files {after - before}")
     again.stop()
 
 
