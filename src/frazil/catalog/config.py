@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from frazil.catalog.config_file import config_files, misshapen, read_config_file
+from frazil.catalog.keyring_secrets import IN_KEYRING, with_secrets
 from frazil.catalog.kinds import (
     IMPLEMENTATION,
     catalog_class,
@@ -46,6 +47,7 @@ _COMMON_PROPERTIES = frozenset(
         IMPLEMENTATION,
         "uri",
         "warehouse",
+        IN_KEYRING,
         *(size.name for size in CACHE_SIZES.values()),
         *(each.name for each in (STATUS_CHECKS, STATUS_MIN_WAIT, STATUS_MAX_WAIT, STATUS_TIMEOUT)),
     }
@@ -85,6 +87,8 @@ def resolve(
 ) -> CatalogConfig:
     """Merge what keywords, environment and file say; the earlier of these wins.
 
+    What the property ``keyring`` names comes from the system's keyring, unless one of them has it.
+
     Args:
         name: the catalog's; ``default`` unless given.
         properties: what the caller says.
@@ -93,9 +97,29 @@ def resolve(
             ``.pyiceberg.yaml`` in $FRAZIL_HOME, $PYICEBERG_HOME, the home and the current folder.
 
     Raises:
-        ConfigurationError: the file is not YAML of the expected shape, a value is no scalar, or the
-            caller gives a property of an unknown name. Environment and file are shared with other
-            engines, so names that mean nothing here are left to them.
+        ConfigurationError: the file is not YAML of the expected shape, a value is no scalar, the
+            keyring does not have what it should, or the caller gives a property of an unknown
+            name. Environment and file are shared with other engines, so names that mean nothing
+            here are left to them.
+    """
+    found = configured(name, properties, environment=environment, files=files)
+    return CatalogConfig(found.name, with_secrets(found.name, found.properties))
+
+
+def configured(
+    name: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    files: Iterable[Path] | None = None,
+) -> CatalogConfig:
+    """Merge as `resolve` does, and leave the keyring alone: its part stays a reference.
+
+    Args:
+        name, properties, environment, files: as of `resolve`.
+
+    Raises:
+        ConfigurationError: as of `resolve`, but for the keyring.
     """
     given = _flattened(properties or {})
     refuse_unknown(given)

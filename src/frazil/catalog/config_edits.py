@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import yaml
 
-from frazil.catalog.config_file import ConfigFile
+from frazil.catalog.config_file import ConfigFile, variable_of
 from frazil.errors import ConfigurationError
 from frazil.storage.paths import is_secret, redact
 
@@ -35,10 +35,7 @@ def add_catalog(file: ConfigFile, name: str, properties: Mapping[str, str]) -> N
     """
     check_name(name)
     check_no_secret(name, properties)
-    if name in file.catalogs:
-        raise ConfigurationError(
-            f"{file.path} has a catalog {name} already: frazil catalog remove {name}"
-        )
+    check_absent(file, name)
     entry = dict(properties)
     text = _with(file, _block({name: entry}))
     _save(file, text, {**file.catalogs, name: entry})
@@ -56,6 +53,18 @@ def remove_catalog(file: ConfigFile, name: str) -> None:
         raise ConfigurationError(f"{file.path} has no catalog {name}; it has: {known}")
     others = {key: value for key, value in file.catalogs.items() if key != name}
     _save(file, _without(file, name), others)
+
+
+def check_absent(file: ConfigFile, name: str) -> None:
+    """Check that the file does not have a catalog.
+
+    Raises:
+        ConfigurationError: it has.
+    """
+    if name in file.catalogs:
+        raise ConfigurationError(
+            f"{file.path} has a catalog {name} already: frazil catalog remove {name}"
+        )
 
 
 def check_name(name: str) -> None:
@@ -81,14 +90,8 @@ def check_no_secret(name: str, properties: Mapping[str, str]) -> None:
         if is_secret(key) or redact(value) != value:
             what = "is a secret" if is_secret(key) else "holds a secret"
             raise ConfigurationError(
-                f"{key} {what}, and is not written: set the variable {variable_of(name, key)} to it"
+                f"{key} {what}; give --secret-in-keyring {key}, or set {variable_of(name, key)}"
             )
-
-
-def variable_of(name: str, key: str) -> str:
-    """Return the variable of the environment that sets a property of a catalog."""
-    words = key.upper().replace(".", "__").replace("-", "_")
-    return f"FRAZIL_CATALOG__{name.upper().replace('-', '_')}__{words}"
 
 
 def _with(file: ConfigFile, block: str) -> str:

@@ -72,6 +72,12 @@ def new_config_file(variables: Mapping[str, str]) -> Path:
     return (Path(home) if home else Path.home()) / _FILE_NAMES[0]
 
 
+def variable_of(name: str, key: str) -> str:
+    """Return the variable of the environment that sets a property of a catalog."""
+    words = key.upper().replace(".", "__").replace("-", "_")
+    return f"FRAZIL_CATALOG__{name.upper().replace('-', '_')}__{words}"
+
+
 def read_config_file(candidates: Iterable[Path]) -> ConfigFile | None:
     """Return the first file that is there; None where there is none.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -11,15 +13,28 @@ import click
 from frazil.catalog.config import (
     DEFAULT_NAME,
     CatalogConfig,
+    configured,
     configured_names,
     implementation_of,
     refuse_unknown,
-    resolve,
     sources_of,
 )
-from frazil.catalog.config_edits import add_catalog, check_name, check_no_secret, remove_catalog
+from frazil.catalog.config_edits import (
+    add_catalog,
+    check_absent,
+    check_name,
+    check_no_secret,
+    remove_catalog,
+)
 from frazil.catalog.config_file import ConfigFile, config_files, new_config_file, read_config_file
-from frazil.cli.app import SETTING_UP, Settings, asked, command, main, pairs_of
+from frazil.catalog.keyring_secrets import (
+    forget_secret,
+    keep_secret,
+    names_in_keyring,
+    with_names,
+)
+from frazil.catalog.kinds import IMPLEMENTATION
+from frazil.cli.app import SETTING_UP, Settings, asked, can_ask, command, main, pairs_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError, UnsupportedError
@@ -64,6 +79,10 @@ def list_catalogs(settings: Settings, out: Output) -> None:
 @click.option("--uri", help="The catalog's database or server.")
 @click.option("--type", "kind", metavar="TYPE", help="sql, hadoop or rest; told by the URI.")
 @click.option("--property", "-p", "pairs", multiple=True, metavar="KEY=VALUE", help="Any setting.")
+@click.option(
+    "--secret-in-keyring", "secret_names", multiple=True, metavar="KEY",
+    help="A setting that the system's keyring holds; it is asked for.",
+)  # fmt: skip
 def add(
     settings: Settings,
     out: Output,
@@ -73,22 +92,37 @@ def add(
     uri: str | None,
     kind: str | None,
     pairs: tuple[str, ...],
+    secret_names: tuple[str, ...],
 ) -> None:
     """Write a catalog into the file, for you alone to read.
 
     The file is the one that is read: ~/.frazil.yaml where there is none yet. Secrets are not
-    written: set the variable of the environment that the message names.
+    written: keep them in the keyring, or set the variable of the environment that the message
+    names. Standard input gives the secrets, a line each, where nobody can be asked.
     """
     named = {"type": kind, "uri": uri, "warehouse": warehouse}
     given = {key: value for key, value in named.items() if value is not None}
     properties = {**settings.properties, **given, **pairs_of(pairs, "--property")}
+    open_here = {key: value for key, value in properties.items() if key not in secret_names}
     check_name(name)
-    check_no_secret(name, properties)
-    refuse_unknown(properties)
-    implementation_of(CatalogConfig(name, {**resolve(name).properties, **properties}))
+    check_no_secret(name, open_here)
+    refuse_unknown({**properties, **dict.fromkeys(secret_names)})
     file = _file() or ConfigFile(new_config_file(os.environ), "", {})
-    add_catalog(file, name, properties)
-    facts = {"name": name, "properties": properties, "file": str(file.path)}
+    check_absent(file, name)
+    secrets = {key: properties.get(key) or _asked_secret(key) for key in secret_names}
+    full = CatalogConfig(name, {**configured(name).properties, **properties, **secrets})
+    implementation = implementation_of(full)
+    if "uri" in secrets and not {"type", IMPLEMENTATION} & full.properties.keys():
+        # Its URI would have told it.
+        open_here["type"] = implementation.kind
+    written = with_names(open_here, secret_names)
+    _keep(name, secrets)
+    try:
+        add_catalog(file, name, written)
+    except BaseException:
+        _forget(name, secrets)
+        raise
+    facts = {"name": name, "properties": written, "file": str(file.path)}
     out.done(facts, f"{file.path} has the catalog {name}; try it: frazil catalog test {name}")
 
 
@@ -118,7 +152,7 @@ def test(settings: Settings, out: Output, *, name: str | None) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:
-    """Take a catalog out of the file; its tables stay as they are."""
+    """Take a catalog out of the file and the keyring; its tables stay as they are."""
     file = _file()
     sources = sources_of(name)
     if file is None or str(file.path) not in sources:
@@ -128,8 +162,39 @@ def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:
             else f"no catalog {name} is configured: frazil catalog ls shows those that are"
         )
     asked(f"Remove the catalog {name} from {file.path}?", yes=yes)
+    kept = names_in_keyring(configured(name, environment={}).properties)
     remove_catalog(file, name)
+    _forget(name, kept)
     out.done({"name": name, "file": str(file.path)}, f"removed the catalog {name} from {file.path}")
+
+
+def _asked_secret(key: str) -> str:
+    """A secret that somebody types without its being shown, or a line of standard input."""
+    typed = click.prompt(key, hide_input=True, err=True) if can_ask() else sys.stdin.readline()
+    secret = str(typed).rstrip("\r\n")
+    if not secret:
+        raise ConfigurationError(f"{key} was not given: type it, or write it to standard input")
+    return secret
+
+
+def _keep(name: str, secrets: Mapping[str, str]) -> None:
+    done: list[str] = []
+    try:
+        for key, value in secrets.items():
+            keep_secret(name, key, value)
+            done.append(key)
+    except BaseException:
+        _forget(name, done)
+        raise
+
+
+def _forget(name: str, keys: Iterable[str]) -> None:
+    """Take secrets out of the keyring; what stays there is told, and nothing else fails by it."""
+    for key in keys:
+        try:
+            forget_secret(name, key)
+        except ConfigurationError as error:
+            click.echo(f"{key} may still be in the keyring: {error}", err=True)
 
 
 def _file() -> ConfigFile | None:
@@ -141,7 +206,7 @@ def _joined(row: dict[str, Any]) -> str:
 
 
 def _described(name: str) -> dict[str, Any]:
-    config = resolve(name)
+    config = configured(name)
     try:
         kind: str | None = implementation_of(config).kind
     except (ConfigurationError, UnsupportedError):
