@@ -19,6 +19,7 @@ from frazil.catalog.rest.exchange.answers import (
     NotSentError,
     plain,
 )
+from frazil.catalog.rest.exchange.timed import TimedTransport
 from frazil.catalog.rest.settings import TransportSettings
 from frazil.errors import ConfigurationError, StorageError
 
@@ -137,10 +138,9 @@ class Transport:
     def _new_client(self) -> httpx.Client:
         settings = self._settings
         return httpx.Client(
-            verify=self._tls,
+            transport=TimedTransport(self._tls, max_connections=settings.max_connections),
             follow_redirects=False,
             timeout=httpx.Timeout(settings.read_seconds, connect=settings.connect_seconds),
-            limits=httpx.Limits(max_connections=settings.max_connections),
         )
 
 
