@@ -1,6 +1,46 @@
-"""What the tests of the REST catalog share."""
+"""What the tests of the REST catalog share: a check of exchanges by the protocol's description."""
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 from catalog_cases import NO_REPORTS as NO_REPORTS
 from catalog_cases import QUICK_CHECKS as QUICK_CHECKS
+from openapi_core.datatypes import RequestParameters
+from serve_cases import specification
+
+from rest_server import Exchange
+
+
+def check_request(exchange: Exchange) -> None:
+    """Validate a request by the protocol's description."""
+    specification().validate_request(_Sent(exchange))
+
+
+def check_answer(exchange: Exchange) -> None:
+    """Validate an answer by the protocol's description."""
+    specification().validate_response(_Sent(exchange), _Answered(exchange))
+
+
+class _Sent:
+    """A request as the validator wants it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.host_url = "https://localhost"
+        self.path = exchange.path
+        self.full_url_pattern = self.host_url + exchange.path
+        self.method = exchange.method.lower()
+        self.body = exchange.body or None
+        self.content_type = exchange.headers.get("content-type", "application/json").split(";")[0]
+        query = {key: each[0] for key, each in parse_qs(exchange.query, True).items()}
+        self.parameters = RequestParameters(query=query, header=exchange.headers)
+
+
+class _Answered:
+    """An answer as the validator wants it."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.status_code = exchange.status
+        self.headers = exchange.answered
+        self.content_type = exchange.answered.get("content-type", "application/json")
+        self.data = exchange.content or None

@@ -48,11 +48,16 @@ def specification_file() -> dict[str, Any]:
     """The specification's file, but for what keeps a validator from using it.
 
     ``nullable`` is a word of OpenAPI 3.0 that 3.1 does not know. One kind of a value is to fit,
-    and every text fits several; a partition may be NULL.
+    and every text fits several; a partition may be NULL. A discriminator alone is no rule for a
+    validator: the requirements that it maps to are written out.
     """
     content = _as_of_3_1(yaml.load(SPECIFICATION.read_text(), yaml.CSafeLoader))
     value = content["components"]["schemas"]["PrimitiveTypeValue"]
     value["anyOf"] = [*value.pop("oneOf"), {"type": "null"}]
+    schemas = content["components"]["schemas"]
+    kinds = schemas["TableRequirement"]["discriminator"]["mapping"].values()
+    requirements = schemas["CommitTableRequest"]["properties"]["requirements"]
+    requirements["items"] = {"oneOf": [{"$ref": each} for each in kinds]}
     # The text says that the first request for pages has an empty token.
     token = content["components"]["parameters"]["page-token"]
     token |= {"schema": {"type": "string"}, "allowEmptyValue": True}

@@ -1,0 +1,163 @@
+"""The check by the protocol's description refuses what the protocol does not have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+import serve_cases
+from catalog_cases import made_table, set_properties
+from openapi_core.exceptions import OpenAPIError
+from rest_cases import check_answer, check_request
+
+from frazil.catalog.rest import RestCatalog
+from rest_server import Exchange, Server
+
+Change = Callable[[dict[str, Any]], object]
+
+TABLE = "/v1/main/namespaces/db/tables/t"
+PLACES = {
+    "namespace": ("POST", "/v1/main/namespaces"),
+    "creation": ("POST", "/v1/main/namespaces/db/tables"),
+    "load": ("GET", TABLE),
+    "commit": ("POST", TABLE),
+}
+
+
+@pytest.fixture
+def exchanges(server: Server, connect: Callable[..., RestCatalog]) -> dict[str, Exchange]:
+    """A real exchange of each kind, which the check takes as it is."""
+    catalog = connect()
+    made_table(catalog)
+    connect().load_table("db.t")
+    set_properties(catalog, "db.t", a="1")
+    found = {
+        kind: next(each for each in server.exchanges if (each.method, each.path) == place)
+        for kind, place in PLACES.items()
+    }
+    for each in found.values():
+        check_request(each)
+        check_answer(each)
+        as_served(each).check_request()
+        as_served(each).check()
+    return found
+
+
+def as_served(exchange: Exchange) -> serve_cases.Exchange:
+    """The same for the check of the tests of `frazil serve`, which have no prefix."""
+    return serve_cases.Exchange(
+        exchange.method,
+        exchange.path.replace("/main/", "/"),
+        dict(parse_qsl(exchange.query)),
+        exchange.body,
+        exchange.status,
+        exchange.content,
+        exchange.answered.get("content-type", ""),
+    )
+
+
+def changed(content: bytes, change: Change) -> bytes:
+    value = json.loads(content)
+    change(value)
+    return json.dumps(value).encode()
+
+
+def first_field(body: dict[str, Any]) -> dict[str, Any]:
+    schema = body["schema"] if "schema" in body else body["metadata"]["schemas"][0]
+    field: dict[str, Any] = schema["fields"][0]
+    return field
+
+
+ANSWERS: dict[str, tuple[str, Change]] = {
+    "no metadata": ("load", lambda body: body.pop("metadata")),
+    "no format version": ("load", lambda body: body["metadata"].pop("format-version")),
+    "a version of no table": ("load", lambda body: body["metadata"].update({"format-version": 0})),
+    "a field without an id": ("load", lambda body: first_field(body).pop("id")),
+    "a type that is a number": ("load", lambda body: first_field(body).update(type=7)),
+    "a type of no name": ("load", lambda body: first_field(body).update(type={"type": "heap"})),
+    "a text for a number": ("load", lambda body: body["metadata"].update({"last-column-id": "1"})),
+    "properties in a list": ("namespace", lambda body: body.update(properties=["a"])),
+    "a commit without a location": ("commit", lambda body: body.pop("metadata-location")),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_a_broken_answer_is_refused(exchanges: dict[str, Exchange], case: str) -> None:
+    kind, change = ANSWERS[case]
+    broken = replace(exchanges[kind], content=changed(exchanges[kind].content, change))
+    with pytest.raises(OpenAPIError):
+        check_answer(broken)
+    with pytest.raises(OpenAPIError):
+        as_served(broken).check()
+
+
+STRANGE: dict[str, tuple[str, dict[str, Any]]] = {
+    "a status that is not described": ("namespace", {"status": 207}),
+    "no content": ("load", {"content": b""}),
+    "no JSON": ("load", {"content": b"<html>"}),
+    "another kind of content": ("load", {"answered": {"content-type": "text/html"}}),
+    "an error of another form": ("load", {"status": 404, "content": b'{"error": "away"}'}),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_a_strange_answer_is_refused(exchanges: dict[str, Exchange], case: str) -> None:
+    kind, what = STRANGE[case]
+    broken = replace(exchanges[kind], **what)
+    with pytest.raises(OpenAPIError):
+        check_answer(broken)
+    with pytest.raises(OpenAPIError):
+        as_served(broken).check()
+
+
+REQUESTS: dict[str, tuple[str, Change]] = {
+    "no namespace": ("namespace", lambda body: body.pop("namespace")),
+    "a namespace that is a text": ("namespace", lambda body: body.update(namespace="a.b")),
+    "a table without a schema": ("creation", lambda body: body.pop("schema")),
+    "a table without a name": ("creation", lambda body: body.pop("name")),
+    "a type of no name": ("creation", lambda body: first_field(body).update(type={"type": "heap"})),
+    "no updates": ("commit", lambda body: body.pop("updates")),
+    "no requirements": ("commit", lambda body: body.pop("requirements")),
+    "an update without an action": ("commit", lambda body: body["updates"][0].pop("action")),
+    "an update without its value": ("commit", lambda body: body["updates"][0].pop("updates")),
+    "a requirement without its value": (
+        "commit",
+        lambda body: body["requirements"].append({"type": "assert-table-uuid"}),
+    ),
+    "an action of no name": ("commit", lambda body: body["updates"].append({"action": "conjure"})),
+    "a requirement of no name": (
+        "commit",
+        lambda body: body["requirements"].append({"type": "assert-luck"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REQUESTS)
+def test_a_broken_request_is_refused(exchanges: dict[str, Exchange], case: str) -> None:
+    kind, change = REQUESTS[case]
+    broken = replace(exchanges[kind], body=changed(exchanges[kind].body, change))
+    with pytest.raises(OpenAPIError):
+        check_request(broken)
+    with pytest.raises(OpenAPIError):
+        as_served(broken).check_request()
+
+
+PATHS: dict[str, dict[str, Any]] = {
+    "a path of no endpoint": {"path": f"{TABLE}/pages"},
+    "a method that the path has not": {"method": "PATCH"},
+    "no body": {"method": "POST", "body": b""},
+    "a parameter of no such value": {"query": "snapshots=some"},
+}
+
+
+@pytest.mark.parametrize("case", PATHS)
+def test_a_strange_request_is_refused(exchanges: dict[str, Exchange], case: str) -> None:
+    broken = replace(exchanges["load"], **PATHS[case])
+    with pytest.raises(OpenAPIError):
+        check_request(broken)
+    with pytest.raises(OpenAPIError):
+        as_served(broken).check_request()
