@@ -1,4 +1,4 @@
-"""Tables of one catalog get names in another: where they are, and what becomes of each."""
+"""Tables and views of one catalog get names in another: where they are, what becomes of each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 from frazil.catalog.config import CatalogConfig, open_catalog, resolve, sources_of
 from frazil.catalog.identifiers import Identifier, parse_namespace, shown
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
-from frazil.catalog.protocol import Catalog, LoadedTable
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView
 from frazil.errors import (
     ConfigurationError,
     FrazilError,
     NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     ValidationError,
 )
@@ -31,6 +32,7 @@ from frazil.storage.paths import (
 from frazil.storage.stores.remote_options import is_storage_property
 
 Action = Literal["register", "registered", "exists", "not Iceberg", "failed"]
+Kind = Literal["table", "view", "other"]
 
 _METASTORE: Final = "hive"
 _METASTORE_PORT: Final = 9083
@@ -38,12 +40,20 @@ _FOLDER: Final = "filesystem"
 
 
 @dataclass(frozen=True, slots=True)
+class SourceName:
+    """A name of the source, and what has it: a table or a view of Iceberg, or other files."""
+
+    identifier: Identifier
+    kind: Kind = "table"
+
+
+@dataclass(frozen=True, slots=True)
 class AdoptionSource:
-    """A catalog whose tables are to get names in another one.
+    """A catalog whose tables and views are to get names in another one.
 
     Attributes:
         catalog: holds them.
-        namespace: whose tables are meant, and those below it; ``()`` means all.
+        namespace: whose names are meant, and those below it; ``()`` means all.
     """
 
     catalog: Catalog
@@ -76,8 +86,8 @@ class AdoptionSource:
             )
         return cls(open_catalog(resolve(name)), parse_namespace(namespace))
 
-    def names(self) -> Iterator[tuple[Identifier, bool]]:
-        """Yield the names of tables, sorted, and whether each is one of Iceberg.
+    def names(self) -> Iterator[SourceName]:
+        """Yield the names, those of tables first, each kind sorted.
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
@@ -86,25 +96,41 @@ class AdoptionSource:
         others: list[Identifier] = []
         if isinstance(self.catalog, FilesystemCatalog):
             others = list(_others_below(self.catalog, self.namespace, tables))
-        yield from sorted([*((name, True) for name in tables), *((name, False) for name in others)])
+        named = [
+            *(SourceName(name) for name in tables),
+            *(SourceName(name, "other") for name in others),
+        ]
+        yield from sorted(named, key=lambda each: each.identifier)
+        if self.catalog.can(Capability.VIEWS):
+            yield from (SourceName(name, "view") for name in sorted(self._views()))
+
+    def _views(self) -> Iterator[Identifier]:
+        waiting = [self.namespace] if self.namespace else self.catalog.list_namespaces()
+        while waiting:
+            current = waiting.pop()
+            with suppress(NoSuchNamespaceError):
+                waiting.extend(self.catalog.list_namespaces(current))
+                yield from self.catalog.list_views(current)
 
 
 @dataclass(frozen=True, slots=True)
-class AdoptedTable:
-    """One table, and what becomes of it.
+class Adopted:
+    """One table or view, and what becomes of it.
 
     Attributes:
         source: its name where it is.
         target: its name in the other catalog.
         action: what will be done, or was done.
-        metadata_file: of the table as it is now; None if that cannot be read.
-        format_version: of the table.
+        kind: what it is.
+        metadata_file: of it as it is now; None if that cannot be read.
+        format_version: of the table or view.
         reason: why nothing is done, or what to know of a name that exists.
     """
 
     source: Identifier
     target: Identifier
     action: Action
+    kind: Kind = "table"
     metadata_file: str | None = None
     format_version: int | None = None
     reason: str | None = None
@@ -124,53 +150,75 @@ class Adoption:
     target: Catalog | None
     into: Identifier | None = None
 
-    def planned(self, names: Iterable[tuple[Identifier, bool]]) -> Iterator[AdoptedTable]:
+    def planned(self, names: Iterable[SourceName]) -> Iterator[Adopted]:
         """Yield what is to be done with each of the source's names; a failure is of one alone."""
         taken: dict[Identifier, Identifier] = {}
-        for name, is_iceberg in names:
+        for each in names:
+            name = each.identifier
             new = name if self.into is None else (*self.into, name[-1])
-            if not is_iceberg:
-                yield AdoptedTable(name, new, "not Iceberg")
+            row = Adopted(name, new, "register", each.kind)
+            if each.kind == "other":
+                yield replace(row, action="not Iceberg")
                 continue
             first = taken.setdefault(new, name)
             if first != name:
-                yield self._failed(name, new, f"{shown(first)} takes this name already")
+                yield replace(
+                    row, action="failed", reason=f"{shown(first)} takes this name already"
+                )
                 continue
-            yield self._planned(name, new)
+            try:
+                yield self._view(row) if each.kind == "view" else self._table(row)
+            except FrazilError as error:
+                yield replace(row, action="failed", reason=self._said(error))
 
-    def done(self, planned: AdoptedTable) -> AdoptedTable:
-        """Return a table after its name was made, if it was to be made."""
+    def done(self, planned: Adopted) -> Adopted:
+        """Return a table or view after its name was made, if it was to be made."""
         if planned.action != "register" or planned.metadata_file is None or self.target is None:
             return planned
+        is_view = planned.kind == "view"
+        register = self.target.register_view if is_view else self.target.register_table
         try:
             make_namespace(self.target, planned.target[:-1])
-            self.target.register_table(planned.target, planned.metadata_file)
+            register(planned.target, planned.metadata_file)
         except FrazilError as error:
             return replace(planned, action="failed", reason=self._said(error))
         return replace(planned, action="registered")
 
-    def missing_namespaces(self, planned: Iterable[AdoptedTable]) -> list[Identifier]:
+    def missing_namespaces(self, planned: Iterable[Adopted]) -> list[Identifier]:
         """Return the namespaces that are to be made, sorted."""
         needed = {each.target[:-1] for each in planned if each.action == "register"}
         if self.target is None:
             return sorted(needed)
         return sorted(each for each in needed if not self._has_namespace(self.target, each))
 
-    def _planned(self, name: Identifier, new: Identifier) -> AdoptedTable:
-        try:
-            found = self._loaded(name)
-            there = self._there(new)
-            if there is None and new != name and self._is_there_as(name, found):
-                raise ValidationError(
-                    f"the catalog has this table as {shown(name)}: of two names each would undo "
-                    f"what is committed by the other"
-                )
-        except FrazilError as error:
-            return self._failed(name, new, self._said(error))
-        row = AdoptedTable(
-            name, new, "register", found.metadata_location, found.metadata.format_version
-        )
-        return row if there is None else _beside(row, found, there)
+    def _table(self, row: Adopted) -> Adopted:
+        found = self._loaded(row.source)
+        row = _with_file(row, found)
+        there = self._there(row.target)
+        if there is not None:
+            return _beside(row, found, there)
+        if row.target != row.source and self._is_there_as(row.source, found):
+            raise _second_name(row)
+        if self.target is not None and self.target.view_exists(row.target):
+            raise ValidationError(f"{shown(row.target)} is a view: choose a namespace with --into")
+        return row
+
+    def _view(self, row: Adopted) -> Adopted:
+        found = self.source.catalog.load_view(row.source)
+        row = replace(_with_file(row, found), reason=_looks_elsewhere(row, found))
+        target = self.target
+        if target is None:
+            return row
+        if not target.can(Capability.VIEWS):
+            raise target.unsupported(Capability.VIEWS)
+        if target.view_exists(row.target):
+            return _beside(row, found, target.load_view(row.target))
+        is_there = row.target != row.source and target.view_exists(row.source)
+        if is_there and _is_same(found, target.load_view(row.source)):
+            raise _second_name(row)
+        if target.table_exists(row.target):
+            raise ValidationError(f"{shown(row.target)} is a table: choose a namespace with --into")
+        return row
 
     def _loaded(self, name: Identifier) -> LoadedTable:
         try:
@@ -198,9 +246,6 @@ class Adoption:
             return target.namespace_exists(namespace)
         return False
 
-    def _failed(self, name: Identifier, new: Identifier, reason: str) -> AdoptedTable:
-        return AdoptedTable(name, new, "failed", reason=reason)
-
     def _said(self, error: FrazilError) -> str:
         """An error in one line without secrets."""
         ours = {} if self.target is None else self.target.properties
@@ -216,24 +261,55 @@ def make_namespace(catalog: Catalog, namespace: Identifier) -> None:
                 catalog.create_namespace(namespace[:count])
 
 
-def _beside(row: AdoptedTable, found: LoadedTable, there: LoadedTable) -> AdoptedTable:
-    """What becomes of a table whose new name exists."""
+def _with_file(row: Adopted, found: LoadedTable | LoadedView) -> Adopted:
+    version = found.metadata.format_version
+    return replace(row, metadata_file=found.metadata_location, format_version=version)
+
+
+def _second_name(row: Adopted) -> ValidationError:
+    return ValidationError(
+        f"the catalog has this {row.kind} as {shown(row.source)}: of two names each would undo "
+        f"what is committed by the other"
+    )
+
+
+def _looks_elsewhere(row: Adopted, found: LoadedView) -> str | None:
+    """What to know of the tables that a view's query names; they do not move with its name."""
+    version = found.metadata.current_version
+    if version.default_catalog is not None:
+        return f"its query looks for tables in the catalog {version.default_catalog}"
+    if row.source[:-1] != row.target[:-1]:
+        return f"its query looks for tables in {shown(version.default_namespace)}, as before"
+    return None
+
+
+def _beside(
+    row: Adopted, found: LoadedTable | LoadedView, there: LoadedTable | LoadedView
+) -> Adopted:
+    """What becomes of a table or view whose new name exists."""
     if not _is_same(found, there):
-        reason = f"{shown(row.target)} is another table, at {there.metadata.location}"
-        return replace(row, action="failed", reason=f"{reason}: choose a namespace with --into")
+        reason = f"{shown(row.target)} is another {row.kind}, at {there.metadata.location}"
+        raise ValidationError(f"{reason}: choose a namespace with --into")
     if there.metadata_location == found.metadata_location:
-        return replace(row, action="exists")
+        return replace(row, action="exists", reason=None)
     reason = (
-        f"one of the catalogs was written to since: the table is at {there.metadata_location} "
-        f"here; only one of them may be written to"
+        f"one of the catalogs was written to since: the {row.kind} is at "
+        f"{there.metadata_location} here; only one of them may be written to"
     )
     return replace(row, action="exists", reason=reason)
 
 
-def _is_same(left: LoadedTable, right: LoadedTable) -> bool:
-    if left.metadata.table_uuid is None:
+def _is_same(left: LoadedTable | LoadedView, right: LoadedTable | LoadedView) -> bool:
+    ids = [_uuid(left), _uuid(right)]
+    if ids[0] is None:
         return left.metadata_location == right.metadata_location
-    return left.metadata.table_uuid == right.metadata.table_uuid
+    return ids[0] == ids[1]
+
+
+def _uuid(loaded: LoadedTable | LoadedView) -> str | None:
+    if isinstance(loaded, LoadedView):
+        return loaded.metadata.view_uuid
+    return loaded.metadata.table_uuid
 
 
 def _metastore(text: str, stores: Mapping[str, str]) -> tuple[Catalog, Identifier]:

@@ -1,4 +1,4 @@
-"""`frazil adopt`: the tables of another catalog or of a folder get names in this one."""
+"""`frazil adopt`: tables and views of another catalog or of a folder get names in this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from frazil.catalog.config import resolve
 from frazil.catalog.identifiers import parse_named_namespace, shown
-from frazil.cli.adoption import AdoptedTable, Adoption, AdoptionSource
+from frazil.cli.adoption import Adopted, Adoption, AdoptionSource
 from frazil.cli.app import CHANGING, Settings, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
@@ -27,12 +27,12 @@ from frazil.cli.output import Output
 def adopt(
     settings: Settings, out: Output, *, source: str, into: str | None, is_applied: bool
 ) -> None:
-    """Register the Iceberg tables of another catalog in this one.
+    """Register the Iceberg tables and views of another catalog in this one.
 
     SOURCE is hive://host:port/database, a folder that holds namespaces of tables (a Hadoop
     catalog's warehouse), or the name of a configured catalog, as prod or prod/sales. No file is
     copied or changed. Let nobody write to the tables by the source from then on. The exit code is 1
-    if a table could not be registered.
+    if something could not be registered.
     """
     properties = resolve(settings.name, settings.properties).properties
     found = AdoptionSource.of(source, properties)
@@ -56,10 +56,11 @@ def adopt(
         raise click.exceptions.Exit(1)
 
 
-def _facts(table: AdoptedTable) -> dict[str, Any]:
+def _facts(table: Adopted) -> dict[str, Any]:
     return {
         "source": shown(table.source),
         "table": shown(table.target),
+        "kind": table.kind,
         "action": table.action,
         "format_version": table.format_version,
         "metadata": table.metadata_file,
@@ -68,7 +69,7 @@ def _facts(table: AdoptedTable) -> dict[str, Any]:
 
 
 def _show(
-    out: Output, tables: Sequence[AdoptedTable], namespaces: list[str], *, is_applied: bool
+    out: Output, tables: Sequence[Adopted], namespaces: list[str], *, is_applied: bool
 ) -> None:
     columns = {
         "source": TextColumn("source"),
@@ -77,7 +78,9 @@ def _show(
         "format_version": TextColumn("version", "number"),
         "metadata": TextColumn("metadata", "path"),
     }
-    out.rows([_facts(each) for each in tables], columns, nothing="no tables")
+    if any(each.kind == "view" for each in tables):
+        columns = {"kind": TextColumn("kind"), **columns}
+    out.rows([_facts(each) for each in tables], columns, nothing="no tables or views")
     if not tables:
         return
     reasons = [(shown(each.source), each.reason) for each in tables if each.reason]
