@@ -82,21 +82,25 @@ class TimedTransport(httpx.BaseTransport):
 
     def _proxied(self, proxies: Mapping[str, str]) -> dict[str, httpcore.ConnectionPool]:
         return {
-            scheme: self._by(httpx.Proxy(address if "://" in address else f"http://{address}"))
+            scheme: self._by(scheme, address if "://" in address else f"http://{address}")
             for scheme, address in proxies.items()
             if scheme in ("http", "https", "all") and address
         }
 
-    def _by(self, proxy: httpx.Proxy) -> httpcore.ConnectionPool:
-        url, login = proxy.url, proxy.raw_auth
-        place = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"/")
-        if url.scheme in ("http", "https"):
-            return httpcore.HTTPProxy(place, proxy_auth=login, **self._options)
+    def _by(self, scheme: str, address: str) -> httpcore.ConnectionPool:
         try:
-            return httpcore.SOCKSProxy(place, proxy_auth=login, **self._options)
-        except RuntimeError as error:
+            proxy = httpx.Proxy(address)
+            url, login = proxy.url, proxy.raw_auth
+            place = httpcore.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=b"/"
+            )
+            kind = httpcore.SOCKSProxy if url.scheme.startswith("socks") else httpcore.HTTPProxy
+            return kind(place, proxy_auth=login, **self._options)
+        except (ValueError, RuntimeError, httpx.InvalidURL):
+            # The address may hold a password.
             raise ConfigurationError(
-                f"the proxy of the environment cannot be used: {error}"
+                f"the proxy that the environment names for {scheme} cannot be used: write "
+                "http://host:port, or install httpx[socks] for socks5://host:port"
             ) from None
 
 
