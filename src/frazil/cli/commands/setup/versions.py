@@ -18,6 +18,7 @@ from frazil.errors import ConfigurationError
 from frazil.spark.local.java import find_java, javas_there_are, needed_java
 
 _SHOWN: Final = {"pyspark": "PySpark", "pyarrow": "pyarrow"}
+_TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 _TESTED_SPARKS: Final = ((4, 1), (4, 3))
 _NOT_FOR_USERS: Final = frozenset({"demo", "dev", "java"})
 
@@ -72,9 +73,9 @@ def _python() -> Finding:
     except PackageNotFoundError:
         limits = ""
     found = f"{platform.python_version()} at {sys.executable}"
-    if _allows(SpecifierSet(limits), platform.python_version()):
-        return Finding("Python", "ok", found)
-    return Finding("Python", "failed", found, f"Frazil needs Python {limits}")
+    if not _allows(SpecifierSet(limits), platform.python_version()):
+        return Finding("Python", "failed", found, f"Frazil needs Python {limits}")
+    return _if_tested("Python", platform.python_version(), _TESTED_PYTHONS, found)
 
 
 def _package(needed: Requirement) -> Finding:
@@ -85,10 +86,18 @@ def _package(needed: Requirement) -> Finding:
         return Finding(name, "failed", "not installed", install)
     if not _allows(needed.specifier, found):
         return Finding(name, "failed", f"{found}, and {needed.specifier} is needed", install)
-    if needed.name == "pyspark" and Version(found).release[:2] not in _TESTED_SPARKS:
-        tested = " and ".join(".".join(map(str, each)) for each in _TESTED_SPARKS)
-        return Finding(name, "warning", found, f"Frazil is tested with {tested} only")
+    if needed.name == "pyspark":
+        return _if_tested(name, found, _TESTED_SPARKS, found)
     return Finding(name, "ok", found)
+
+
+def _if_tested(check: str, number: str, tested: tuple[tuple[int, int], ...], found: str) -> Finding:
+    if Version(number).release[:2] in tested:
+        return Finding(check, "ok", found)
+    *most, last = (".".join(map(str, each)) for each in tested)
+    return Finding(
+        check, "warning", found, f"Frazil is tested with {', '.join(most)} and {last} only"
+    )
 
 
 def _java() -> Finding:
