@@ -109,6 +109,9 @@ class FakeMetastore:
         )
         return self.types.LockResponse(lockid=7, state=state)
 
+    def check_lock(self, request: Any) -> Any:
+        return self.types.LockResponse(lockid=7, state=self.types.LockState.ACQUIRED)
+
     def show_locks(self, request: Any) -> Any:
         return self.types.ShowLocksResponse(locks=list(self.locks.values()))
 
@@ -351,6 +354,23 @@ def test_no_lock_is_left(fault: Fault, tmp_path: Path, server: FakeMetastore) ->
         outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
         assert outcome is (CommitFailedError if fault in (refused, refused_after) else None)
         assert server.locks == {}
+
+
+def test_nobody_waits_for_a_lock_once_another_writer_was_first(
+    tmp_path: Path, server: FakeMetastore
+) -> None:
+    with lake_on(tmp_path, server, LOCKED) as lake:
+        lake.make()
+
+        def waits(server: FakeMetastore, call: Callable[[], Any]) -> Any:
+            return server.types.LockResponse(lockid=call().lockid, state=2)
+
+        server.faults["lock"] = [waits]
+        server.faults["check_lock"] = [waits, then(waits, lake.other_commits)]
+        assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
+        assert server.calls["check_lock"] == 2
+        assert server.locks == {}
+        assert len(lake.metadata_files()) == 2
 
 
 def test_a_table_that_is_dropped_meanwhile(tmp_path: Path, server: FakeMetastore) -> None:

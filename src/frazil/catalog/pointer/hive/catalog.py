@@ -147,7 +147,7 @@ class HiveCatalog(PointerCatalog):
         table = self.load_table(old)
         if find_record(self._metastores, new) is not None:
             raise self._taken(new)
-        with self._locked(old, table.metadata.properties) as lock:
+        with self._locked(table) as lock:
             record = self._record_at(table)
             require_external(record, old)
             identity = identity_of(record)
@@ -225,7 +225,7 @@ class HiveCatalog(PointerCatalog):
         table = self._loaded(name, updated, path)
         data = metadata_bytes(self.io, updated, path=path)
         with new_metadata_file(self.io, path, data) as sending:
-            with self._locked(name, base.metadata.properties) as lock:
+            with self._locked(base) as lock:
                 record = self._record_at(base)
                 set_table(record, base, table, self._form)
                 try:
@@ -304,11 +304,10 @@ class HiveCatalog(PointerCatalog):
 
     # -- changes of records ----------------------------------------------------------------------
 
-    def _locked(
-        self, name: Identifier, properties: Mapping[str, str]
-    ) -> contextlib.AbstractContextManager[HeldLock | None]:
-        if lock_enabled(properties, self._form):
-            return self._locks.held(name)
+    def _locked(self, base: LoadedTable) -> contextlib.AbstractContextManager[HeldLock | None]:
+        """Hold the lock for a change of a table as it was; who waits looks whether it still is."""
+        if lock_enabled(base.metadata.properties, self._form):
+            return self._locks.held(base.identifier, lambda: self._record_at(base))
         return contextlib.nullcontext()
 
     def _record_at(self, base: LoadedTable) -> Any:

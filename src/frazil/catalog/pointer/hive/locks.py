@@ -31,6 +31,10 @@ class _Turn:
         self.lock = threading.Lock()
 
 
+def _use_is_sure() -> None:
+    return None
+
+
 _TURNS: WeakValueDictionary[tuple[str, ...], _Turn] = WeakValueDictionary()
 _TURNS_LOCK = threading.Lock()
 
@@ -94,8 +98,16 @@ class TableLocks:
         self._owner = owner
 
     @contextmanager
-    def held(self, name: Identifier) -> Iterator[HeldLock]:
+    def held(
+        self, name: Identifier, require_use: Callable[[], object] = _use_is_sure
+    ) -> Iterator[HeldLock]:
         """Hold the lock on a table for the block.
+
+        Args:
+            name: the table's.
+            require_use: is called between two looks at a lock that others hold, and raises where
+                the lock is of no use any more: the metastore grants locks in their order, so
+                whoever waits for nothing delays all behind.
 
         Raises:
             CommitFailedError: it was not granted in time.
@@ -104,10 +116,13 @@ class TableLocks:
         """
         with _TURNS_LOCK:
             turn = _TURNS.setdefault(tuple(part.lower() for part in name), _Turn())
-        if not turn.lock.acquire(timeout=self._times.timeout):
+        is_free = turn.lock.acquire(blocking=False)
+        if not is_free and not turn.lock.acquire(timeout=self._times.timeout):
             raise self._late(name, "another thread of this process")
         try:
-            lock = self._held(self._granted(name))
+            if not is_free:
+                require_use()
+            lock = self._held(self._granted(name, require_use))
             beats = threading.Thread(target=lock.keep, args=(self._times.heartbeat,), daemon=True)
             beats.start()
             try:
@@ -120,7 +135,7 @@ class TableLocks:
         finally:
             turn.lock.release()
 
-    def _granted(self, name: Identifier) -> int:
+    def _granted(self, name: Identifier, require_use: Callable[[], object]) -> int:
         types = thrift_types()
         lock_id, state = self._created(name)
         asked = types.CheckLockRequest(lockid=lock_id)
@@ -132,6 +147,8 @@ class TableLocks:
                 time.sleep(pause)
                 pause = min(pause * 1.5, self._times.check_max)
                 state = self._asked(lambda client: client.check_lock(asked), name).state
+                if state == types.LockState.WAITING:
+                    require_use()
             if state != types.LockState.ACQUIRED:
                 raise CommitFailedError(
                     f"the metastore ended the request {lock_id} for a lock on {shown(name)}: "
