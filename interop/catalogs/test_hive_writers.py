@@ -84,6 +84,8 @@ def committed_by_processes(
 
 
 def test_no_acknowledged_commit_is_lost(hive: Metastore) -> None:
+    if hive.version.startswith("4."):
+        pytest.skip("calls of Hive 4 for locks wait for each other in Derby, each time a minute")
     properties = properties_of(hive, **QUICK)
     with new_table(properties) as catalog:
         whole(catalog, committed_by_processes(properties))
