@@ -17,11 +17,14 @@ from xml.sax.saxutils import escape
 
 import pyspark
 import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from pymetastore.metastore import HMS
 
 METASTORES: Final = Path(__file__).parents[2] / ".venvmetastores"
 """What scripts/metastores.sh has got."""
-VERSIONS: Final = ("4.0.1", "3.1.3")
+OF_SPARK: Final = "2.3.10"
+"""Spark has all of that Hive's metastore among its jars."""
+VERSIONS: Final = ("4.0.1", "3.1.3", OF_SPARK)
 LOCKS_END_SOON: Final = 4
 """Seconds after which a metastore in PostgreSQL ends the lock of a writer that it does not hear.
 
@@ -39,6 +42,14 @@ _JAVA_OPTIONS: Final = (
     *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
     *("--add-opens=java.base/java.lang=ALL-UNNAMED", "--add-opens=java.base/java.net=ALL-UNNAMED"),
 )
+_LOGGING_OF_HIVE_2: Final = ("-Dhive.root.logger=console", "-Dhive.log.level=INFO")
+_OF_HIVE_2: Final = {
+    # Without Hive's own archive some classes are not there: of pools, and of logs beside the work.
+    "datanucleus.connectionPoolingType": "HikariCP",
+    "hive.async.log.enabled": "false",
+    "datanucleus.schema.autoCreateAll": "true",
+    "hive.metastore.schema.verification": "false",
+}
 _LOGGING_JARS: Final = ("slf4j-api", "log4j-api", "log4j-core", "log4j-slf4j2-impl")
 _HADOOP_JARS: Final = ("hadoop-client-api", "hadoop-client-runtime", "jcl-over-slf4j", "commons")
 
@@ -97,7 +108,7 @@ def metastore(version: str, folder: Path, *, database: str | None = None) -> Ite
         database: the address of one of PostgreSQL, with the user in it; Derby's otherwise.
     """
     home = METASTORES / f"apache-hive-metastore-{version}-bin"
-    if not home.exists():
+    if version != OF_SPARK and not home.exists():
         pytest.skip(
             f"Hive's metastore {version} is not there: `make catalogs` gets it, or says why"
         )
@@ -107,15 +118,20 @@ def metastore(version: str, folder: Path, *, database: str | None = None) -> Ite
     configuration = folder / "conf"
     configuration.mkdir(parents=True)
     settings = {**_settings(folder, port), **_database(folder, database)}
-    (configuration / "metastore-site.xml").write_text(_site(settings))
     java = [*_java(home, configuration), f"-Dderby.stream.error.file={folder}/derby.log"]
-    tool = [_SCHEMA_TOOLS[version], "-dbType", "postgres" if database else "derby"]
-    made = subprocess.run(
-        [*java, *tool, "-initSchema"],
-        env={**os.environ, "METASTORE_HOME": str(home)},
-        capture_output=True,
-    )
-    assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
+    if version == OF_SPARK:
+        (configuration / "hive-site.xml").write_text(_site({**settings, **_OF_HIVE_2}))
+        _make_locks_of_hive_2(configuration)
+        java = [*_program(), *_LOGGING_OF_HIVE_2, "-cp", _classes_of_hive_2(configuration)]
+    else:
+        (configuration / "metastore-site.xml").write_text(_site(settings))
+        tool = [_SCHEMA_TOOLS[version], "-dbType", "postgres" if database else "derby"]
+        made = subprocess.run(
+            [*java, *tool, "-initSchema"],
+            env={**os.environ, "METASTORE_HOME": str(home)},
+            capture_output=True,
+        )
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [*java, "org.apache.hadoop.hive.metastore.HiveMetaStore"],
@@ -135,9 +151,37 @@ def _java(home: Path, configuration: Path) -> list[str]:
     """Java with the metastore's classes, those of Hadoop as Spark has them."""
     own = [f"{home}/lib/*", f"{METASTORES}/more/*", *map(str, METASTORES.glob("*.jar"))]
     jars = [str(configuration), *_of_spark(_LOGGING_JARS), *own, *_of_spark(_HADOOP_JARS)]
+    return [*_program(), "-cp", ":".join(jars)]
+
+
+def _program() -> list[str]:
     found = os.environ.get("JAVA_HOME")
-    program = f"{found}/bin/java" if found else "java"
-    return [program, *_JAVA_OPTIONS, "-cp", ":".join(jars)]
+    return [f"{found}/bin/java" if found else "java", *_JAVA_OPTIONS]
+
+
+def _classes_of_hive_2(configuration: Path) -> str:
+    return f"{configuration}:{Path(pyspark.__file__).parent}/jars/*"
+
+
+def _make_locks_of_hive_2(configuration: Path) -> None:
+    """Make the tables of locks, which no program among Spark's jars makes; the server the rest."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    port, process = launch_gateway(
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        classpath=_classes_of_hive_2(configuration),
+        javaopts=[*_JAVA_OPTIONS, *_LOGGING_OF_HIVE_2],
+        die_on_exit=True,
+        return_proc=True,
+        cwd=str(configuration),
+    )
+    try:
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        hive = gateway.jvm.org.apache.hadoop.hive
+        hive.metastore.txn.TxnDbUtil.prepDb(hive.conf.HiveConf())
+        gateway.close()
+    finally:
+        process.kill()
+        process.wait(60)
 
 
 def _of_spark(names: tuple[str, ...]) -> list[str]:
@@ -174,6 +218,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "metastore.thrift.bind.host": "127.0.0.1",
         "hive.metastore.port": str(port),
         "metastore.warehouse.dir": f"{folder}/managed",
+        "hive.metastore.warehouse.dir": f"{folder}/managed",
         "metastore.warehouse.external.dir": f"{folder}/wh",
         "metastore.expression.proxy": (
             "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"

@@ -1,6 +1,7 @@
 """Java's HiveCatalog and Frazil's on one metastore: each commits on the other's tables.
 
-Spark 4.1 has the client of Hive 2.3, which asks by a call that Hive 4 has not: so this is Hive 3.
+Spark 4.1 has the client of Hive 2.3, which asks by a call that Hive 4 has not: so these are Hive 3 and
+Hive 2.3 itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hive_server import Metastore, properties_of
+from hive_server import OF_SPARK, Metastore, properties_of
 
 from frazil.errors import NoSuchTableError, UnsupportedError
 from frazil.spark.lake import Lake, connect
@@ -70,7 +71,7 @@ def same_rows(both: Both, table: str) -> set[tuple[int, str]]:
     return ours
 
 
-pytestmark = pytest.mark.parametrize("hive", ["3.1.3"], indirect=True)
+pytestmark = pytest.mark.parametrize("hive", ["3.1.3", OF_SPARK], indirect=True)
 
 
 @pytest.mark.parametrize("maker", ["java", "frazil"])
