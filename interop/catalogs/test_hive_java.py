@@ -1,7 +1,7 @@
 """Java's HiveCatalog and Frazil's on one metastore: each commits on the other's tables.
 
-Spark 4.1 has the client of Hive 2.3, which asks by a call that Hive 4 has not: so these are Hive 3 and
-Hive 2.3 itself.
+Spark 4.1 has the client of Hive 2.3, which asks by a call that Hive 4 has not: so these are Hive 3
+and Hive 2.3 itself.
 """
 
 from __future__ import annotations
