@@ -1,7 +1,7 @@
 """The REST catalog beside Java's, on one server: a warm load, a commit, an append of 1 000 rows.
 
 Each on a table of some snapshots and on one of six times as many. Beside that, what `frazil serve`
-answers in a second.
+answers in a second, and the catalogs of a Hive metastore and of an HDFS.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import frazil
-from bench import serving
+from bench import metastores, serving
+from bench.catalog_sides import (
+    APPEND,
+    LOAD,
+    Sides,
+    grow,
+    java_table,
+    load_and_append,
+    set_java_catalog,
+    unread_file,
+)
 from bench.context import Context
 from bench.figures import Bar, Figure, compare, interleaved, limit, report
-from bench.rows import FLAT_DDL, flat
+from bench.rows import FLAT_DDL
 from frazil.catalog.config import load_catalog
-from frazil.format.manifests import DataFile
 from frazil.table.handle import TableHandle
 
 ROUNDS = 25
@@ -23,7 +32,8 @@ SNAPSHOTS = (50, 300)
 NO_SLOWER = Bar(at_most=1.0)
 # Reports of metrics are requests beside the work, of both sides.
 NO_REPORTS = {"rest-metrics-reporting-enabled": "false"}
-REQUESTS = {"warm load": 1, "warm commit": 2, "warm append of 1 000 rows": 2}
+COMMIT = "warm commit"
+REQUESTS = {LOAD: 1, COMMIT: 2, APPEND: 2}
 """How many requests each may make at most."""
 
 
@@ -32,6 +42,7 @@ def run(context: Context) -> Iterator[Figure]:
     if context.has_java:
         with serving.frazil_serve(_folder(context, "served")) as served:
             yield from _beside_java(context, served)
+        yield from metastores.run(context, _folder(context, "metastores"))
     yield from serving.run(_folder(context, "serving"))
 
 
@@ -42,21 +53,15 @@ def _folder(context: Context, name: str) -> Any:
 
 
 def _beside_java(context: Context, served: serving.Served) -> Iterator[Figure]:
-    spark = context.spark
-    for key, value in {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "rest",
-        ".uri": served.uri,
-        ".cache-enabled": "false",
-        **{f".{name}": value for name, value in NO_REPORTS.items()},
-    }.items():
-        spark.conf.set(f"spark.sql.catalog.java_rest{key}", value)
-    with frazil.connect(spark, type="rest", uri=served.uri, name="ours", **NO_REPORTS) as lake:
+    set_java_catalog(context, "java_rest", {"type": "rest", "uri": served.uri, **NO_REPORTS})
+    with frazil.connect(
+        context.spark, type="rest", uri=served.uri, name="ours", **NO_REPORTS
+    ) as lake:
         lake.create_namespace("bench")
         for snapshots in SNAPSHOTS:
             names = [f"bench.{name}{snapshots}" for name in ("ours", "java")]
             for name in names:
-                _grow(lake.create_table(name, FLAT_DDL), snapshots)
+                grow(lake.create_table(name, FLAT_DDL), snapshots)
             for title, sides in _sides(context, lake, served.uri, *names).items():
                 yield from _figures(context, served, f"{title}, {snapshots} snapshots", *sides)
 
@@ -80,16 +85,6 @@ def _figures(
     yield report(f"requests of a {title}, Java's", counted[1], unit="requests")
 
 
-def _grow(table: TableHandle, snapshots: int) -> None:
-    """Append so many files that nobody reads, a commit each."""
-    for number in range(snapshots):
-        table.files.fast_append([_file(f"{table.location}/data/grown{number}.parquet")])
-
-
-def _file(path: str) -> DataFile:
-    return DataFile(file_path=path, record_count=1, file_size_in_bytes=1000)
-
-
 def _requests(served: serving.Served, work: Callable[[], object]) -> int:
     before = served.requests()
     work()
@@ -98,24 +93,17 @@ def _requests(served: serving.Served, work: Callable[[], object]) -> int:
 
 def _sides(
     context: Context, lake: frazil.Lake, uri: str, our_name: str, java_name: str
-) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    spark = context.spark
-    jvm: Any = spark.sparkContext._jvm
-    session = spark._jsparkSession
+) -> dict[str, Sides]:
+    jvm: Any = context.spark.sparkContext._jvm
     catalog = load_catalog("ours", type="rest", uri=uri, **NO_REPORTS)
     handle = TableHandle(catalog, catalog.load_table(our_name))
     numbers = iter(range(1_000_000))
-
-    def java_table() -> Any:
-        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            session, f"java_rest.{java_name}"
-        )
-
-    loaded = java_table()
+    java_name = f"java_rest.{java_name}"
+    loaded = java_table(context, java_name)
 
     def our_commit() -> None:
         path = f"{handle.location}/data/{next(numbers)}.parquet"
-        handle.files.fast_append([_file(path)])
+        handle.files.fast_append([unread_file(path)])
 
     def java_commit() -> None:
         file = (
@@ -127,13 +115,5 @@ def _sides(
         )
         loaded.newFastAppend().appendFile(file).commit()
 
-    rows = lambda: flat(spark, 1000).coalesce(1)  # noqa: E731
-    table = lake.load_table(our_name)
-    return {
-        "warm load": (lambda: lake.load_table(our_name), java_table),
-        "warm append of 1 000 rows": (
-            lambda: table.append(rows()),
-            lambda: rows().writeTo(f"java_rest.{java_name}").append(),
-        ),
-        "warm commit": (our_commit, java_commit),
-    }
+    both = load_and_append(context, lake, our_name, java_name)
+    return {**both, COMMIT: (our_commit, java_commit)}

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from hive_server import OF_SPARK, Metastore, properties_of
 
-from frazil.errors import NoSuchTableError, UnsupportedError
+from frazil.errors import NoSuchTableError
 from frazil.spark.lake import Lake, connect
 from frazil.table.handle import TableHandle
 
@@ -149,13 +149,3 @@ def test_namespaces_of_each(both: Both) -> None:
     both.sql(f"drop table {both.java}.{name}.t")
     both.sql(f"drop namespace {both.java}.{name}")
     assert not both.lake.namespace_exists(name)
-
-
-def test_views_of_java_are_no_tables(both: Both) -> None:
-    both.lake.create_table(both.name("t"), "id int, v string")
-    both.sql(f"create view db.seen as select id from {both.java}.{both.db}.t")
-    assert both.lake.list_tables(both.db) == [(both.db, "t")]
-    with pytest.raises(NoSuchTableError, match="view"):
-        both.lake.load_table(both.name("seen"))
-    with pytest.raises(UnsupportedError, match="views"):
-        both.lake.catalog.load_view(both.name("seen"))

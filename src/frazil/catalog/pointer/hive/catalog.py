@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from frazil.catalog.identifiers import (
@@ -38,6 +38,7 @@ from frazil.catalog.pointer.hive.settings import (
     LockTimes,
     TableForm,
 )
+from frazil.catalog.pointer.hive.views import HiveViewMethods
 from frazil.catalog.pointer.pointer_race import PointerRace
 from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
 from frazil.errors import (
@@ -55,7 +56,7 @@ from frazil.storage.paths import join, normalize_location
 _ASKED_TOGETHER = 100
 
 
-class HiveCatalog(PointerCatalog):
+class HiveCatalog(HiveViewMethods, PointerCatalog):
     """A Hive metastore of 2.3 or later, shared with Java's HiveCatalog, PyIceberg and Hive.
 
     Properties: ``uri`` (``thrift://host:9083``, several with commas between), ``warehouse``,
@@ -68,6 +69,7 @@ class HiveCatalog(PointerCatalog):
         Capability.NAMESPACE_PROPERTIES,
         Capability.RENAMES,
         Capability.TABLE_LOCATIONS,
+        Capability.VIEWS,
     }
     property_names: ClassVar[frozenset[str] | None] = PROPERTY_NAMES
 
@@ -119,14 +121,7 @@ class HiveCatalog(PointerCatalog):
     # -- tables ----------------------------------------------------------------------------------
 
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
-        name = parse_named_namespace(namespace)
-        self._namespaces.required(name)
-        names = self._metastores.read(lambda client: client.get_all_tables(name[0]))
-        found: list[Identifier] = []
-        for start in range(0, len(names), _ASKED_TOGETHER):
-            records = self._records(name[0], names[start : start + _ASKED_TOGETHER])
-            found += [(*name, record.tableName) for record in records if is_table(record)]
-        return sorted(found)
+        return self._names(namespace, is_table)
 
     def metadata_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
@@ -335,6 +330,18 @@ class HiveCatalog(PointerCatalog):
         record = find_record(self._metastores, name)
         return record is not None and identity_of(record) == identity
 
+    def _names(
+        self, namespace: str | Sequence[str], is_one: Callable[[Any], bool]
+    ) -> list[Identifier]:
+        name = parse_named_namespace(namespace)
+        self._namespaces.required(name)
+        names = self._metastores.read(lambda client: client.get_all_tables(name[0]))
+        found: list[Identifier] = []
+        for start in range(0, len(names), _ASKED_TOGETHER):
+            records = self._records(name[0], names[start : start + _ASKED_TOGETHER])
+            found += [(*name, record.tableName) for record in records if is_one(record)]
+        return sorted(found)
+
     def _records(self, database: str, names: list[str]) -> list[Any]:
         asked = thrift_types().GetTablesRequest(dbName=database, tblNames=names)
         return list(
@@ -343,7 +350,7 @@ class HiveCatalog(PointerCatalog):
 
     def _taken(self, name: Identifier) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(
-            f"a table or view of the name {shown(name)} exists in {self.name}"
+            f"a table of {shown(name)} exists in {self.name}, or a view of that name"
         )
 
     def _require_namespace(self, namespace: Identifier) -> None:

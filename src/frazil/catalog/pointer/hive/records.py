@@ -16,11 +16,13 @@ from frazil.catalog.pointer.hive.parameters import (
     TABLE_TYPE,
     engine_enabled,
     table_parameters,
+    view_parameters,
 )
 from frazil.catalog.pointer.hive.settings import TableForm
-from frazil.catalog.protocol import LoadedTable
+from frazil.catalog.protocol import LoadedTable, LoadedView
 from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
 from frazil.format.schema import Schema
+from frazil.format.views import SqlRepresentation, ViewMetadata
 
 _INT_MAX = 2**31 - 1
 _VIRTUAL_VIEW = "VIRTUAL_VIEW"
@@ -90,6 +92,21 @@ def pointer_of(record: Any, name: Identifier) -> str:
     return str(location)
 
 
+def view_pointer_of(record: Any, name: Identifier) -> str:
+    """Return where the current metadata file of a view lies.
+
+    Raises:
+        InvalidMetadataError: the record names none.
+    """
+    location = record.parameters.get(METADATA_LOCATION)
+    if not location:
+        raise InvalidMetadataError(
+            f"the metastore's record of the view {shown(name)} names no metadata file",
+            field=METADATA_LOCATION,
+        )
+    return str(location)
+
+
 def require_external(record: Any, name: Identifier) -> None:
     """Check that the metastore will not move the files of a table when it gets another name.
 
@@ -105,18 +122,42 @@ def require_external(record: Any, name: Identifier) -> None:
 
 def new_record(table: LoadedTable, form: TableForm) -> Any:
     """Return the record of a new table."""
-    types, metadata, now = thrift_types(), table.metadata, int(time.time())
-    return types.Table(
-        dbName=table.identifier[0],
-        tableName=table.identifier[1],
-        owner=metadata.properties.get(TABLE_OWNER, form.owner),
-        createTime=now,
-        lastAccessTime=now,
-        retention=_INT_MAX,
+    metadata = table.metadata
+    return _record(
+        table.identifier,
+        metadata.properties.get(TABLE_OWNER, form.owner),
         sd=_descriptor(metadata.schema, metadata.location, form, _formats(table, form)),
-        partitionKeys=[],
         parameters=table_parameters(metadata, table.metadata_location, form=form),
         tableType="EXTERNAL_TABLE",
+    )
+
+
+def new_view_record(view: LoadedView, form: TableForm) -> Any:
+    """Return the record of a new view."""
+    metadata, text = view.metadata, _text_of(view.metadata)
+    return _record(
+        view.identifier,
+        metadata.properties.get(TABLE_OWNER, form.owner),
+        sd=_descriptor(metadata.schema, metadata.location, form, _PLAIN),
+        parameters=view_parameters(metadata, view.metadata_location, form=form),
+        viewOriginalText=text,
+        viewExpandedText=text,
+        tableType=_VIRTUAL_VIEW,
+    )
+
+
+def set_view(record: Any, base: LoadedView, view: LoadedView, form: TableForm) -> None:
+    """Make a record one of the view after a commit; what is not Iceberg's stays."""
+    metadata = view.metadata
+    record.sd = _descriptor(metadata.schema, metadata.location, form, _PLAIN)
+    record.viewOriginalText = record.viewExpandedText = _text_of(metadata)
+    record.parameters = view_parameters(
+        metadata,
+        view.metadata_location,
+        form=form,
+        base=base.metadata,
+        base_location=base.metadata_location,
+        found=record.parameters,
     )
 
 
@@ -132,6 +173,28 @@ def set_table(record: Any, base: LoadedTable, table: LoadedTable, form: TableFor
         base_location=base.metadata_location,
         found=record.parameters,
     )
+
+
+def _record(identifier: Identifier, owner: str, **more: Any) -> Any:
+    now = int(time.time())
+    return thrift_types().Table(
+        dbName=identifier[0],
+        tableName=identifier[1],
+        owner=owner,
+        createTime=now,
+        lastAccessTime=now,
+        retention=_INT_MAX,
+        partitionKeys=[],
+        **more,
+    )
+
+
+def _text_of(metadata: ViewMetadata) -> str | None:
+    """Return the SQL that Hive is shown: its own, else the first that there is."""
+    version = metadata.current_version
+    own = version.sql_for("hive")
+    texts = (each.sql for each in version.representations if isinstance(each, SqlRepresentation))
+    return next(texts, None) if own is None else own
 
 
 def _formats(table: LoadedTable, form: TableForm) -> tuple[str, str, str]:
