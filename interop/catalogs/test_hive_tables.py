@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from catalog_cases import made_table, new_metadata, opened, place_of, set_properties
-from hive_server import Metastore, client_of, properties_of
+from hive_server import OF_SPARK, Metastore, client_of, properties_of
 from pymetastore.hive_metastore import ttypes
 
 from frazil.catalog.protocol import Catalog
@@ -117,7 +117,17 @@ def test_names_have_no_case(catalog: Catalog, db: str) -> None:
         catalog.create_table((db, "a\\b"), made.metadata)
 
 
-def test_properties_of_namespaces(catalog: Catalog) -> None:
+def changes_comments(catalog: Catalog, hive: Metastore, name: str) -> None:
+    """Another comment is there, or it is said that it is not."""
+    if hive.version != OF_SPARK:
+        catalog.update_namespace_properties(name, updates={"comment": "another"})
+        assert catalog.load_namespace_properties(name)["comment"] == "another"
+        return
+    with pytest.raises(UnsupportedError, match="comment"):
+        catalog.update_namespace_properties(name, updates={"comment": "another"})
+
+
+def test_properties_of_namespaces(catalog: Catalog, hive: Metastore) -> None:
     name = f"db{uuid4().hex[:10]}"
     own = {"a": "1", "b": "2", "comment": "what it is for"}
     catalog.create_namespace(name, own)
@@ -125,7 +135,9 @@ def test_properties_of_namespaces(catalog: Catalog) -> None:
     place = found.pop("location").replace("file:///", "file:/")
     assert place == f"{catalog.properties['warehouse']}/{name}.db".replace("file:///", "file:/")
     assert found == {**own, OWNER: "anna", OWNER_TYPE: "USER"}
-    updates = {"b": "3", "c": "4", "comment": "another", OWNER: "eve", OWNER_TYPE: "ROLE"}
+    updates = {"b": "3", "c": "4", OWNER: "eve", OWNER_TYPE: "ROLE"}
+    changes_comments(catalog, hive, name)
+    updates["comment"] = catalog.load_namespace_properties(name)["comment"]
     catalog.update_namespace_properties(name, updates=updates, removals=["a", "x"])
     found = catalog.load_namespace_properties(name)
     del found["location"]
@@ -151,8 +163,13 @@ def test_a_namespace_elsewhere(catalog: Catalog, hive: Metastore) -> None:
     catalog.create_namespace(name, {"location": place})
     assert catalog.default_table_location(f"{name}.t") == f"{place}/t"
     assert made_table(catalog, f"{name}.t").metadata.location == f"{place}/t"
-    catalog.update_namespace_properties(name, updates={"location": f"{place}-2"})
-    assert catalog.default_table_location(f"{name}.u") == f"{place}-2/u"
+    catalog.update_namespace_properties(name, updates={"location": place})
+    if hive.version == OF_SPARK:
+        with pytest.raises(UnsupportedError, match="location"):
+            catalog.update_namespace_properties(name, updates={"location": f"{place}-2"})
+    else:
+        catalog.update_namespace_properties(name, updates={"location": f"{place}-2"})
+        assert catalog.default_table_location(f"{name}.u") == f"{place}-2/u"
     for odd in ("..", "a/b"):
         with pytest.raises(ValidationError, match="folder's name"):
             catalog.default_table_location((name, odd))

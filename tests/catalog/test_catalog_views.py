@@ -75,7 +75,7 @@ def test_a_view_lives(catalog: Catalog) -> None:
 
 
 def test_names_are_shared_with_tables(catalog: Catalog) -> None:
-    made_view(catalog)
+    view = made_view(catalog)
     made_table(catalog, "db.t")
     with pytest.raises(ViewAlreadyExistsError, match=r"db\.t"):
         made_view(catalog, "db.t")
@@ -101,7 +101,7 @@ def test_names_are_shared_with_tables(catalog: Catalog) -> None:
     with pytest.raises(NamespaceNotEmptyError, match="v"):
         catalog.drop_namespace("db")
     catalog.rename_view("db.v", "db.t")
-    assert catalog.load_view("db.t").metadata.location.endswith("/db/v")
+    assert catalog.load_view("db.t").metadata.location == view.metadata.location
 
 
 def test_what_is_not_there(catalog: Catalog) -> None:

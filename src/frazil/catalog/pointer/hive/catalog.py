@@ -205,14 +205,20 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
         def send() -> None:
             self._metastores.change(lambda client: client.create_table(record), sending)
 
-        Change(
-            f"the creation of {shown(table.identifier)}",
-            send,
-            send,
-            lambda: self._took_place(None, table),
-            table.metadata.properties,
-            is_ruled_out=lambda: find_record(self._metastores, table.identifier) is not None,
-        ).carry_out(sending)
+        try:
+            Change(
+                f"the creation of {shown(table.identifier)}",
+                send,
+                send,
+                lambda: self._took_place(None, table),
+                table.metadata.properties,
+                is_ruled_out=lambda: find_record(self._metastores, table.identifier) is not None,
+            ).carry_out(sending)
+        except CommitFailedError:
+            # A metastore may answer with what its database said of the second of two records.
+            if find_record(self._metastores, table.identifier) is not None:
+                raise self._taken(table.identifier) from None
+            raise
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         name, version = base.identifier, metadata_version(base.metadata_location)

@@ -116,8 +116,10 @@ class HiveNamespaces:
         except NotThereError:
             raise self.missing(name) from None
         except RefusedError as error:
+            held = self._metastores.read(lambda client: client.get_all_tables(name[0]))
+            what = f"it holds {', '.join(sorted(held))}" if held else error.message
             raise NamespaceNotEmptyError(
-                f"the namespace {shown(name)} is not empty: {error.message}"
+                f"the namespace {shown(name)} is not empty: {what}"
             ) from None
 
     def properties_of(self, name: Identifier) -> dict[str, str]:
@@ -130,6 +132,8 @@ class HiveNamespaces:
         Raises:
             NoSuchNamespaceError: it does not exist.
             ValidationError: the location or the comment is removed.
+            UnsupportedError: the metastore did not change one of them, as Hive 2 does not; the
+                rest was changed.
         """
         found = self.required(name)
         properties = _properties(found)
@@ -155,6 +159,14 @@ class HiveNamespaces:
             raise self.missing(name) from None
         except RefusedError as error:
             raise ValidationError(f"the metastore did not {what}: {error.message}") from None
+        now = self.properties_of(name)
+        for key in sorted({LOCATION, COMMENT} & updates.keys()):
+            before = properties.get(key)
+            if now.get(key) == before and not _is_same(key, updates[key], before):
+                raise UnsupportedError(
+                    f"the metastore left the {key} of the namespace {shown(name)} as it was: "
+                    f"Hive changes it from 3.0 on"
+                )
 
     def _change(
         self, what: str, call: Callable[[Any], None], took_place: Callable[[], bool]
@@ -191,6 +203,12 @@ class HiveNamespaces:
             ownerName=owner or self._owner,
             ownerType=types.PrincipalType._NAMES_TO_VALUES[(kind or "USER").upper()],
         )
+
+
+def _is_same(key: str, one: str, other: str | None) -> bool:
+    if key == LOCATION and other is not None:
+        return normalize_location(one) == normalize_location(other)
+    return one == other
 
 
 def _properties(database: Any) -> dict[str, str]:
