@@ -70,6 +70,12 @@ END_OF_MODULE
     exit 0
 }
 
+# Java's client of Glue, beside whose catalog Frazil's is tested.
+bundle=iceberg-aws-bundle-1.12.0.jar
+[ -f "$folder/glue/$bundle" ] || { fetch org.apache.iceberg iceberg-aws-bundle 1.12.0 jar &&
+    mkdir -p "$folder/glue" && mv "$folder/got/$bundle" "$folder/glue/"; } ||
+    echo "Java's client of Glue is left out: org.apache.iceberg:iceberg-aws-bundle:1.12.0 cannot be had" >&2
+
 # Of Hadoop Spark has all but what only a server of HDFS needs; a metastore asks for one class of that.
 jar org.apache.hadoop hadoop-hdfs 3.3.6
 jar javax.servlet javax.servlet-api 3.1.0
