@@ -152,7 +152,7 @@ class HadoopStore:
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
-        return self._call(path, lambda at: self._status(at) is not None)
+        return self._call(path, self._is_there)
 
     def size(self, path: str) -> int:
         """The length in bytes."""
@@ -225,7 +225,7 @@ class HadoopStore:
 
     def _scheme_behind(self, path: str) -> str:
         """The scheme that a view leads to."""
-        while self._status(path) is None and "/" in path.partition("://")[2]:
+        while not self._is_there(path) and "/" in path.partition("://")[2]:
             path = parent_of(path)
         return scheme_of(str(self._systems.of(path).resolvePath(self._java(path)).toString()))
 
@@ -253,7 +253,7 @@ class HadoopStore:
 
     def _create(self, path: str, send: Callable[[Any], None]) -> None:
         scheme = scheme_of(path)
-        if self._status(path) is not None:
+        if self._is_there(path):
             raise FileExistsError(path)
         if scheme not in _OBJECT_STORES:
             self._write_and_rename(path, send, "NONE")
@@ -336,6 +336,15 @@ class HadoopStore:
                 target.close()
             with open(local, encoding="utf-8", errors="replace", newline="") as stream:
                 return list(statuses_of(stream.read(), end))
+
+    def _is_there(self, path: str) -> bool:
+        """Whether a file or folder has this name, by one call: an error of Java's takes dozens."""
+        try:
+            return bool(self._systems.of(path).exists(self._java(path)))
+        except Py4JJavaError as error:
+            if isinstance(_typed(error, path), FileNotFoundError):
+                return False
+            raise
 
     def _status(self, path: str) -> Any:
         """What Hadoop says of a file or folder; None if there is none."""
