@@ -24,6 +24,6 @@ def test_kerberos_without_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "warehouse": str(tmp_path),
         "hive.kerberos-authentication": "true",
     }
-    with closing(opened(properties)) as catalog:
-        with pytest.raises(ConfigurationError, match=r"frazil\[hive-kerberos\]"):
-            catalog.list_namespaces()
+    told = pytest.raises(ConfigurationError, match=r"frazil\[hive-kerberos\]")
+    with closing(opened(properties)) as catalog, told:
+        catalog.list_namespaces()
