@@ -173,7 +173,7 @@ def test_a_name_and_a_password(server: Server, connect: Connect) -> None:
     for wrong, error in [
         ({"auth.type": "basic"}, ConfigurationError),
         ({"auth.type": "magic"}, ConfigurationError),
-        ({"auth.type": "google"}, UnsupportedError),
+        ({"auth.type": "entra"}, UnsupportedError),
         ({"auth.type": "custom"}, ConfigurationError),
         ({"auth.type": "custom", "auth.impl": "no.such.Class"}, ConfigurationError),
         ({"header.bad name": "x"}, ConfigurationError),

@@ -12,6 +12,7 @@ from frazil.catalog.rest.login.base import (
     ForeignAuthenticator,
     HeaderAuthenticator,
 )
+from frazil.catalog.rest.login.google import GoogleAuthenticator
 from frazil.catalog.rest.login.oauth2 import OAuth2Authenticator, OAuth2Settings
 from frazil.catalog.rest.login.sigv4 import SigV4Authenticator
 from frazil.catalog.rest.settings import (
@@ -31,7 +32,7 @@ from frazil.errors import ConfigurationError, UnsupportedError
 
 _DEFAULT_SCOPE: Final = "catalog"
 _OWN_ENDPOINT: Final = "v1/oauth/tokens"
-_TYPES: Final = ("noop", "basic", "oauth2", "custom")
+_TYPES: Final = ("noop", "basic", "oauth2", "google", "custom")
 
 
 def login_settings(properties: Mapping[str, str]) -> dict[str, str]:
@@ -113,7 +114,9 @@ def _by_type(kind: str, properties: Mapping[str, str], transport: Transport) -> 
         if path is None:
             raise ConfigurationError("auth.type is custom: give auth.impl='package.module.Class'")
         return ForeignAuthenticator(path, own)
-    if kind in ("google", "entra", "legacyoauth2"):
+    if kind == "google":
+        return GoogleAuthenticator(own)
+    if kind in ("entra", "legacyoauth2"):
         raise UnsupportedError(
             f"auth.type {kind} is not in this release: use oauth2, or custom with a class as "
             f"auth.impl; PyIceberg's classes of such logins fit"
