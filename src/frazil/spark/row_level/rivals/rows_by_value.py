@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.comparable import comparable
 from frazil.spark.deletes.bitmap import Longs, Words, words_by_file
+from frazil.spark.row_level.rivals.rows_by_id import MOST_ROWS
 from frazil.spark.row_level.target import Target, file_of, position_of
 
 _FILE: Final = "file"
@@ -52,14 +53,14 @@ def equal_rows(then: Target, places: Mapping[int, Words], now: Target) -> EqualR
         now: the files that the rows are in by now.
 
     Returns:
-        the rows that were found, each once; None where one has no equal, or where a column came or
-        went meanwhile.
+        the rows that were found, each once; None where one has no equal, where a column came or
+        went meanwhile, or of too many rows.
     """
     if then.keeps_lineage or then.metadata.schema != now.metadata.schema:
         return None
     if not places:
         return EqualRows(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    if not now.plan.file_count:
+    if not now.plan.file_count or sum(w.cardinality for w in places.values()) > MOST_ROWS:
         return None
     deleted, live = then.rows_at(places), now.rows()
     wanted = deleted.select(_values(then, deleted))
