@@ -45,7 +45,7 @@ _EARLIER: Final[dict[str, pl.DataType]] = {
 }
 
 
-class TakenOver(Enum):
+class CarriedDeletes(Enum):
     """Which earlier deletes of a data file the new ones hold too."""
 
     ALL = "all"
@@ -54,7 +54,7 @@ class TakenOver(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class TouchedFiles:
+class DeleteTargets:
     """The data files that rows are deleted of.
 
     Attributes:
@@ -83,8 +83,8 @@ class TouchedFiles:
         *,
         metadata: TableMetadata,
         io: FileIO,
-        taken_over: TakenOver,
-    ) -> TouchedFiles:
+        carried: CarriedDeletes,
+    ) -> DeleteTargets:
         """Return those with these ordinals; others than the plan's are left out.
 
         Raises:
@@ -96,13 +96,13 @@ class TouchedFiles:
         if metadata.format_version > 2:
             _check_once(files["path"])
         ordered, partitions = _arranged(files, partitions_of(metadata, files), io)
-        earlier = _earlier(plan, files["ordinal"], taken_over)
+        earlier = _earlier(plan, files["ordinal"], carried)
         return cls(metadata, plan, ordered, partitions, earlier)
 
     @classmethod
     def just_written(
         cls, files: Sequence[DataFile], *, metadata: TableMetadata, io: FileIO
-    ) -> TouchedFiles:
+    ) -> DeleteTargets:
         """Return data files that no commit has yet, by their places; nothing is deleted of them."""
         frame = pl.DataFrame(
             {
@@ -180,7 +180,7 @@ class EarlierDeletes:
         self._read: dict[str, Mapping[str, Words]] = {}
 
     def words(self, file: Mapping[str, Any]) -> Words:
-        """Return what is deleted of a file of `TouchedFiles.texts`.
+        """Return what is deleted of a file of `DeleteTargets.texts`.
 
         Raises:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
@@ -218,7 +218,7 @@ def _check_once(paths: pl.Series) -> None:
 def _arranged(
     files: pl.DataFrame, partitions: Sequence[tuple[Any, ...]], io: FileIO
 ) -> tuple[pl.DataFrame, tuple[tuple[Any, ...], ...]]:
-    """The columns of `TouchedFiles.files` in their order, and the partitions in the same."""
+    """The columns of `DeleteTargets.files` in their order, and the partitions in the same."""
     groups: dict[PartitionKey, int] = {}
     keys = (partition_key(s, p) for s, p in zip(files["spec_id"], partitions, strict=True))
     group = pl.Series("group", [groups.setdefault(k, len(groups)) for k in keys], pl.Int64)
@@ -233,7 +233,7 @@ def _arranged(
     return ordered.drop("place"), tuple(partitions[place] for place in ordered["place"])
 
 
-def _earlier(plan: ScanPlan, ordinals: pl.Series, taken_over: TakenOver) -> pl.DataFrame:
+def _earlier(plan: ScanPlan, ordinals: pl.Series, carried: CarriedDeletes) -> pl.DataFrame:
     deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES).select(
         "delete",
         pl.col("file_path").alias("path"),
@@ -244,9 +244,9 @@ def _earlier(plan: ScanPlan, ordinals: pl.Series, taken_over: TakenOver) -> pl.D
         pl.col("file_size_in_bytes").alias("size"),
         pl.col("referenced_data_file").alias(ABOUT),
     )
-    if taken_over is TakenOver.NONE:
+    if carried is CarriedDeletes.NONE:
         deletes = deletes.clear()
-    elif taken_over is TakenOver.OF_ONE_FILE:
+    elif carried is CarriedDeletes.OF_ONE_FILE:
         deletes = deletes.filter(pl.col(ABOUT).is_not_null())
     pairs = plan.delete_index.of(deletes["delete"]).on(ordinals).expanded()
     return pairs.join(deletes, on="delete", maintain_order="left")

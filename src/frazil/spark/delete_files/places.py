@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.partition_sources import schema_with_sources
-from frazil.spark.delete_files.earlier import TouchedFiles
+from frazil.spark.delete_files.earlier import DeleteTargets
 from frazil.spark.delete_files.encode import NewEntry
 from frazil.storage.file_kinds import FileKind
 
@@ -17,19 +17,21 @@ class DeleteFilePlaces:
     """Where the files of a write go, and of what partition they are.
 
     Attributes:
-        by_ordinal: the place of each data file among those of `touched`, by its ordinal.
+        by_ordinal: the place of each data file among those of `targets`, by its ordinal.
     """
 
     metadata: TableMetadata
     kind: FileKind
-    touched: TouchedFiles
+    targets: DeleteTargets
     by_ordinal: Mapping[int, int]
 
     @classmethod
-    def of(cls, metadata: TableMetadata, kind: FileKind, touched: TouchedFiles) -> DeleteFilePlaces:
+    def of(
+        cls, metadata: TableMetadata, kind: FileKind, targets: DeleteTargets
+    ) -> DeleteFilePlaces:
         """Return those of deletes of some data files."""
-        by_ordinal = {o: at for at, o in enumerate(touched.files["ordinal"])}
-        return cls(metadata, kind, touched, by_ordinal)
+        by_ordinal = {o: at for at, o in enumerate(targets.files["ordinal"])}
+        return cls(metadata, kind, targets, by_ordinal)
 
     def path(self, name: str, ordinal: int) -> str:
         """Return where the table's layout wants a file about this data file."""
@@ -37,18 +39,18 @@ class DeleteFilePlaces:
         return self.kind.file_path(
             self.metadata,
             name,
-            spec=self.metadata.spec_by_id(self.touched.files["spec_id"][at]),
+            spec=self.metadata.spec_by_id(self.targets.files["spec_id"][at]),
             schema=schema_with_sources(self.metadata),
-            partition=self.touched.partitions[at],
+            partition=self.targets.partitions[at],
         )
 
     def completed(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
         """Return the entries with the spec and partition of their data files."""
-        spec_ids = self.touched.files["spec_id"].to_list()
+        spec_ids = self.targets.files["spec_id"].to_list()
         found = []
         for each in entries:
             at = self.by_ordinal[each.ordinals[0]]
-            partition = self.touched.partitions[at]
+            partition = self.targets.partitions[at]
             entry = replace(each.entry, spec_id=spec_ids[at], partition=partition)
             found.append(replace(each, entry=entry))
         return tuple(found)

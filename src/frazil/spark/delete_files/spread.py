@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.types import StructType
-from frazil.spark.delete_files.earlier import EarlierDeletes, TouchedFiles
+from frazil.spark.delete_files.earlier import DeleteTargets, EarlierDeletes
 from frazil.spark.delete_files.encode import Encoder, FileDeletes, NewEntry
 from frazil.spark.deletes.bitmap import KEY, WORDS, Longs, Words, by_file
 from frazil.spark.deletes.collect import Collected
@@ -38,7 +38,7 @@ _RESULT: Final = pa.schema(
 def written_by_executors(
     spark: SparkSession,
     found: Collected,
-    touched: TouchedFiles,
+    targets: DeleteTargets,
     *,
     encoder: Encoder,
     kind: FileKind,
@@ -52,12 +52,12 @@ def written_by_executors(
     Raises:
         PySparkException: a task failed for good.
     """
-    tasks, count = _tasks(spark, found, touched)
+    tasks, count = _tasks(spark, found, targets)
     if found.words is not None:
-        rows, read = _packed(spark, found.words, touched, tasks), _packed_files
+        rows, read = _packed(spark, found.words, targets, tasks), _packed_files
     else:
         assert found.rows is not None
-        rows, read = _joined(spark, found.rows, touched, tasks), _joined_files
+        rows, read = _joined(spark, found.rows, targets, tasks), _joined_files
     task = partial(_encoded, read, staging, encoder, kind, operation_id)
     placed = rows.repartitionById(count, _TASK).sortWithinPartitions(KEY)
     told = map_batches(placed.drop(_TASK), task, _RESULT).toArrow()
@@ -72,11 +72,11 @@ def written_by_executors(
     return tuple(sorted(entries, key=lambda each: each.entry.file_path))
 
 
-def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tuple[Longs, int]:
-    """The task of each touched file, in their order, and how many tasks there are."""
-    earlier = touched.earlier.group_by("ordinal").agg(pl.col("record_count").sum().alias("rows"))
+def _tasks(spark: SparkSession, found: Collected, targets: DeleteTargets) -> tuple[Longs, int]:
+    """The task of each targets file, in their order, and how many tasks there are."""
+    earlier = targets.earlier.group_by("ordinal").agg(pl.col("record_count").sum().alias("rows"))
     weights = (
-        touched.files.select("ordinal")
+        targets.files.select("ordinal")
         .join(found.counts, on="ordinal", how="left", maintain_order="left")
         .join(earlier, on="ordinal", how="left", maintain_order="left")
         .select(
@@ -94,14 +94,14 @@ def _tasks(spark: SparkSession, found: Collected, touched: TouchedFiles) -> tupl
     return (ends - weights // 2) * count // (total + 1), count
 
 
-def _packed(spark: SparkSession, words: Words, touched: TouchedFiles, tasks: Longs) -> DataFrame:
+def _packed(spark: SparkSession, words: Words, targets: DeleteTargets, tasks: Longs) -> DataFrame:
     """A row a file, in their order, with its words as bytes: quicker to send than a row a word."""
-    sets = by_file(words, touched.files["ordinal"]).values()
+    sets = by_file(words, targets.files["ordinal"]).values()
     table = pa.table(
         {
             _TASK: pa.array(tasks, pa.int32()),
             KEY: np.arange(len(tasks), dtype=np.int64),
-            _FILE: pa.array(touched.texts(), pa.string()),
+            _FILE: pa.array(targets.texts(), pa.string()),
             _PLACES: pa.array([each.places.tobytes() for each in sets], pa.binary()),
             WORDS: pa.array([each.bits.tobytes() for each in sets], pa.binary()),
         }
@@ -121,7 +121,9 @@ def _packed_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str,
             yield json.loads(text.as_py()), words
 
 
-def _joined(spark: SparkSession, kept: DataFrame, touched: TouchedFiles, tasks: Longs) -> DataFrame:
+def _joined(
+    spark: SparkSession, kept: DataFrame, targets: DeleteTargets, tasks: Longs
+) -> DataFrame:
     """A row a word, keyed by the rank of its file, and before the words of each file its row."""
     ranks = np.arange(len(tasks), dtype=np.int64)
     task_column = pa.array(tasks, pa.int32())
@@ -131,11 +133,11 @@ def _joined(spark: SparkSession, kept: DataFrame, touched: TouchedFiles, tasks: 
             # Right before the file's first word.
             KEY: (ranks << 32) - 1,
             WORDS: pa.nulls(len(tasks), pa.int64()),
-            _FILE: pa.array(touched.texts(), pa.string()),
+            _FILE: pa.array(targets.texts(), pa.string()),
         }
     )
     places = pa.table(
-        {_ORDINAL: touched.files["ordinal"].to_numpy(), _TASK: task_column, _RANK: ranks}
+        {_ORDINAL: targets.files["ordinal"].to_numpy(), _TASK: task_column, _RANK: ranks}
     )
     of_file = F.broadcast(spark.createDataFrame(places))
     words = kept.join(of_file, F.expr(f"shiftright({KEY}, 32) = {_ORDINAL}")).selectExpr(

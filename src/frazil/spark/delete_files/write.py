@@ -20,7 +20,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.delete_files.earlier import TakenOver, TouchedFiles
+from frazil.spark.delete_files.earlier import CarriedDeletes, DeleteTargets
 from frazil.spark.delete_files.encode import (
     EncodedFile,
     FileDeletes,
@@ -149,7 +149,7 @@ def write_deletes_at(
 
 
 def _written_deletes(
-    touched: TouchedFiles,
+    touched: DeleteTargets,
     new: Sequence[NewEntry],
     io: FileIO,
     tell: Callable[[WriteProgress], None],
@@ -202,12 +202,12 @@ def write_deletes_anew(
     write = replace(planned, encoder=replace(planned.encoder, writes_known=True))
     prepare_session(spark)
     none = Words.none()
-    touched = TouchedFiles.of(
+    touched = DeleteTargets.of(
         plan,
         plan.files["ordinal"].cast(pl.Int64),
         metadata=metadata,
         io=io,
-        taken_over=TakenOver.ALL,
+        carried=CarriedDeletes.ALL,
     )
     new = write.entries(spark, Collected(word_counts(none), none, None), touched)
     ordinals = [ordinal for each in new for ordinal in each.ordinals]
@@ -245,7 +245,7 @@ def write_deletes_of_new_files(
     )
     write = _Write.planned(metadata, io, None, None)
     found = Collected(word_counts(words), words, None)
-    places = TouchedFiles.just_written(about, metadata=metadata, io=io)
+    places = DeleteTargets.just_written(about, metadata=metadata, io=io)
     _check_places(found.counts, places.files)
     prepare_session(spark)
     new = write.entries(spark, found, places)
@@ -264,7 +264,7 @@ class _Write:
     io: FileIO
     kind: FileKind
     encoder: VectorEncoder | PositionEncoder
-    taken_over: TakenOver
+    carried: CarriedDeletes
     operation_id: str
 
     @classmethod
@@ -285,7 +285,7 @@ class _Write:
         if metadata.format_version > 2:
             size = target_size or VECTOR_FILES.target_size.of(properties)
             vectors = VectorEncoder(size)
-            return cls(metadata, io, VECTOR_FILES, vectors, TakenOver.ALL, operation_id)
+            return cls(metadata, io, VECTOR_FILES, vectors, CarriedDeletes.ALL, operation_id)
         if (file_format := _delete_format(properties)) != "parquet":
             raise UnsupportedError(
                 f"writing {file_format} delete files is not supported; set "
@@ -297,8 +297,8 @@ class _Write:
             target_size or POSITION_DELETE_FILES.target_size.of(properties),
             by_partition,
         )
-        taken_over = TakenOver.NONE if by_partition else TakenOver.OF_ONE_FILE
-        return cls(metadata, io, POSITION_DELETE_FILES, positions, taken_over, operation_id)
+        carried = CarriedDeletes.NONE if by_partition else CarriedDeletes.OF_ONE_FILE
+        return cls(metadata, io, POSITION_DELETE_FILES, positions, carried, operation_id)
 
     def written(
         self,
@@ -308,25 +308,25 @@ class _Write:
         tell: Callable[[WriteProgress], None],
     ) -> WrittenDeletes:
         """Write deletes of rows of a plan's files."""
-        touched = TouchedFiles.of(
+        touched = DeleteTargets.of(
             plan,
             found.counts["ordinal"],
             metadata=self.metadata,
             io=self.io,
-            taken_over=self.taken_over,
+            carried=self.carried,
         )
         _check_places(found.counts, touched.files)
         return _written_deletes(touched, self.entries(spark, found, touched), self.io, tell)
 
     def entries(
-        self, spark: SparkSession, found: Collected, touched: TouchedFiles
+        self, spark: SparkSession, found: Collected, touched: DeleteTargets
     ) -> tuple[NewEntry, ...]:
         """Write, on the driver where the deletes are few."""
         new = self.here(spark, found, touched)
         return self.on_executors(spark, found, touched) if new is None else new
 
     def here(
-        self, spark: SparkSession, found: Collected, touched: TouchedFiles
+        self, spark: SparkSession, found: Collected, touched: DeleteTargets
     ) -> tuple[NewEntry, ...] | None:
         """Write on the driver; None where the deletes are too many for it."""
         if found.words is None or int(found.counts["places"].sum()) > costs.DELETED_ROWS:
@@ -360,7 +360,7 @@ class _Write:
         return new
 
     def on_executors(
-        self, spark: SparkSession, found: Collected, touched: TouchedFiles
+        self, spark: SparkSession, found: Collected, touched: DeleteTargets
     ) -> tuple[NewEntry, ...]:
         """Let executors write, under a fresh folder."""
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
@@ -388,14 +388,14 @@ class _Write:
             )
         return tuple(replace(each, entry=entry) for each, entry in zip(new, published, strict=True))
 
-    def _file_count(self, touched: TouchedFiles) -> int:
+    def _file_count(self, touched: DeleteTargets) -> int:
         """How many files are written at least."""
-        match self.taken_over:
-            case TakenOver.ALL:
+        match self.carried:
+            case CarriedDeletes.ALL:
                 return 1
-            case TakenOver.OF_ONE_FILE:
+            case CarriedDeletes.OF_ONE_FILE:
                 return len(touched.files)
-            case TakenOver.NONE:
+            case CarriedDeletes.NONE:
                 return touched.files["group"].n_unique()
 
     def _created(self, encoded: Iterator[EncodedFile]) -> list[NewEntry]:
@@ -420,7 +420,7 @@ def _delete_format(properties: Mapping[str, str]) -> str:
 
 
 def _file_deletes(
-    touched: TouchedFiles, words: Words, earlier: Mapping[int, Words]
+    touched: DeleteTargets, words: Words, earlier: Mapping[int, Words]
 ) -> Iterator[FileDeletes]:
     found = by_file(words, touched.files["ordinal"])
     for ordinal, path, group in touched.files.select("ordinal", "path", "group").iter_rows():

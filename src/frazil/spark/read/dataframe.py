@@ -39,9 +39,9 @@ from frazil.spark.files.projection import (
     with_fields,
 )
 from frazil.spark.files.scan_names import scan_names
-from frazil.spark.read.alike_files import FilesReadAlike, SharedReading
 from frazil.spark.read.prepared import PreparedRead, PreparedRows, ReadRequest
 from frazil.spark.read.result_columns import ScanColumn, result_schema
+from frazil.spark.read.scan_group import ScanGroup, SharedReading
 from frazil.spark.types import COMMENT_KEY
 from frazil.storage.files import FileIO
 
@@ -196,7 +196,7 @@ def _group_rows(reading: SharedReading, group: DeleteGroup) -> list[PreparedRows
     for (layout_index, constants), members in parts.items():
         layout = reading.survey.layouts[layout_index]
         for files in _without_repeats(pl.concat(members)):
-            found.extend(FilesReadAlike(reading, group, files, layout, constants).rows())
+            found.extend(ScanGroup(reading, group, files, layout, constants).rows())
     return found
 
 

@@ -1,4 +1,4 @@
-"""The rows of files that are read in one way, without those that are deleted."""
+"""The rows of files that Spark reads in one scan, without those that are deleted."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class SharedReading:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesReadAlike:
-    """Files of one delete group that are read in one way."""
+class ScanGroup:
+    """Files of one delete group that Spark reads in one scan."""
 
     reading: SharedReading
     group: DeleteGroup
