@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -234,6 +235,34 @@ def _object_mapper(jvm: Any) -> Any:
 
 def _error(status: int, kind: str, message: str | None) -> _Answer:
     return status, json.dumps({"error": {"message": message or "", "type": kind, "code": status}})
+
+
+@contextmanager
+def java_server(spark: Any, folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Handlers over Java's JDBC catalog, in which there is nothing.
+
+    Returns:
+        their address, and the properties of a catalog of ours on the same database.
+    """
+    name = f"java_{folder.name}"
+    settings = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "jdbc",
+        ".uri": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        ".jdbc.schema-version": "V1",
+        ".warehouse": str(folder / "wh"),
+        ".cache-enabled": "false",
+    }
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.{name}{key}", value)
+    behind = {
+        "type": "sql",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": str(folder / "wh"),
+        "name": name,
+    }
+    with rest_server(JavaHandlers(spark, name)) as uri:
+        yield uri, behind
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import test_catalog_contract as contract
 from catalog_cases import NO_REPORTS, SERVED, opened
-from interop_rest import JavaHandlers, rest_server
+from interop_rest import java_server
 
 from frazil.catalog.protocol import Catalog
 
@@ -34,21 +34,9 @@ for _name, _test in inspect.getmembers(contract, inspect.isfunction):
 @pytest.fixture(params=["java"])
 def catalog(spark: Any, tmp_path: Path) -> Iterator[Catalog]:
     """A client of handlers over Java's JDBC catalog, in which there is nothing."""
-    name = f"java_{tmp_path.name}"
-    settings = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "jdbc",
-        ".uri": f"jdbc:sqlite:{tmp_path / 'catalog.db'}",
-        ".jdbc.schema-version": "V1",
-        ".warehouse": str(tmp_path / "wh"),
-        ".cache-enabled": "false",
-    }
-    for key, value in settings.items():
-        spark.conf.set(f"spark.sql.catalog.{name}{key}", value)
-    own = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}
     with (
-        rest_server(JavaHandlers(spark, name)) as uri,
-        closing(opened({**own, "warehouse": str(tmp_path / "wh")}, name)) as behind,
+        java_server(spark, tmp_path) as (uri, own),
+        closing(opened(own, own.pop("name"))) as behind,
         closing(opened({"type": "rest", "uri": uri, **NO_REPORTS})) as made,
     ):
         SERVED[uri] = behind

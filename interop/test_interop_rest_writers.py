@@ -1,0 +1,116 @@
+"""Writers of many processes on servers of others: no acknowledged commit is lost, whoever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import catalog_worker
+import pytest
+from catalog_cases import NO_REPORTS, made_table, new_metadata, opened, set_properties
+from interop_rest import java_server
+from test_catalog_faults import check_acknowledged
+
+from ci_share import only_in_soak
+from frazil.catalog.rest.exchange.timed import TimedTransport
+
+SERVERS = ["java", "nessie"]
+
+
+@pytest.fixture
+def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """What a client needs of a server on which there is nothing."""
+    if request.param == "nessie":
+        nessie = request.getfixturevalue("nessie")
+        yield {"type": "rest", "uri": nessie.empty_branch(), **nessie.properties}
+        return
+    with java_server(request.getfixturevalue("spark"), tmp_path) as (uri, _):
+        yield {"type": "rest", "uri": uri, **NO_REPORTS}
+
+
+@pytest.mark.parametrize("properties", SERVERS, indirect=True)
+@pytest.mark.parametrize(("writers", "commits"), [(3, 4), only_in_soak(8, 25)])
+def test_no_acknowledged_commit_is_lost(
+    properties: dict[str, str], writers: int, commits: int
+) -> None:
+    catalog = opened(properties)
+    made_table(catalog)
+    command = [sys.executable, catalog_worker.__file__, json.dumps(properties)]
+    ended = subprocess.run(
+        [*command, str(writers), str(commits)],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=540,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    acknowledged = ended.stdout.split()
+    found = catalog.load_table("db.t").metadata.properties
+    assert {name for name, value in found.items() if value == "done"} == set(acknowledged)
+    assert len(acknowledged) == writers * commits
+    catalog.close()
+
+
+def run_killed(step: int, *, after: bool, properties: dict[str, str], report: int) -> None:
+    """Make a table and commit twice; die at a request, before it is sent or with its answer."""
+    count = 0
+    real = TimedTransport.handle_request
+
+    def handle_request(self: TimedTransport, request: Any) -> Any:
+        nonlocal count
+        count += 1
+        mine = count
+        if mine == step and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = real(self, request)
+        if mine == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    TimedTransport.handle_request = handle_request  # type: ignore[method-assign]
+    catalog = opened(properties)
+    catalog.create_table("db.t", new_metadata(catalog, "db.t"))
+    os.write(report, b"created\n")
+    for number in range(2):
+        set_properties(catalog, "db.t", **{f"c{number}": "1"})
+        os.write(report, b"c%d\n" % number)
+
+
+@pytest.mark.parametrize("properties", SERVERS, indirect=True)
+@pytest.mark.parametrize("after", [True, only_in_soak(False)])
+def test_a_writer_killed_at_any_request(properties: dict[str, str], after: bool) -> None:
+    seen: set[tuple[str, ...]] = set()
+    for step in range(1, 100):
+        catalog = opened(properties)
+        if not catalog.namespace_exists("db"):
+            catalog.create_namespace("db")
+        if catalog.table_exists("db.t"):
+            catalog.drop_table("db.t")
+        catalog.close()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                run_killed(step, after=after, properties=properties, report=writer)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writer)
+        with os.fdopen(reader) as stream:
+            acknowledged = stream.read().split()
+        _, status = os.waitpid(child, 0)
+        seen.add(tuple(acknowledged))
+        check_acknowledged(opened(properties), acknowledged)
+        if os.waitstatus_to_exitcode(status) == 0:
+            assert acknowledged == ["created", "c0", "c1"]
+            break
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    assert step > 3
+    assert {(), ("created", "c0", "c1")} <= seen
