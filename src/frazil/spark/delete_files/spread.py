@@ -73,7 +73,7 @@ def written_by_executors(
 
 
 def _tasks(spark: SparkSession, found: Collected, targets: DeleteTargets) -> tuple[Longs, int]:
-    """The task of each targets file, in their order, and how many tasks there are."""
+    """The task of each data file, in their order, and how many tasks there are."""
     earlier = targets.earlier.group_by("ordinal").agg(pl.col("record_count").sum().alias("rows"))
     weights = (
         targets.files.select("ordinal")
