@@ -364,10 +364,16 @@ def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     assert files_on_disk(made.table) == files_in_metadata(made.table)
 
 
-def failed_tasks(spark):
-    """How many tasks of this session's jobs have failed so far."""
+def jobs_so_far(spark):
+    """The numbers of this session's jobs, of which Spark forgets the oldest."""
+    return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
+
+
+def failed_tasks(spark, before):
+    """How many tasks have failed of the jobs that were not there before."""
     tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup()]
+    jobs = [tracker.getJobInfo(number) for number in jobs_so_far(spark) - before]
+    assert jobs
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
     told = [tracker.getStageInfo(stage) for stage in stages]
     return sum(stage.numFailedTasks for stage in told if stage is not None)
@@ -401,9 +407,9 @@ def test_no_task_fails_where_only_some_files_of_a_group_can_be_copied(lake, spar
     columns = ["id", "_row_id", "_last_updated_sequence_number"] if version == 3 else ["id"]
     before = sorted(made.table.scan(columns=columns).to_df().collect())
     sizes = [file["file_size_in_bytes"] for file in made.data_files()]
-    failed = failed_tasks(spark)
+    jobs = jobs_so_far(spark)
     done = made.table.compact(rewrite_all=True, target_file_size_bytes=sum(sizes) // 2)
-    assert failed_tasks(spark) == failed
+    assert failed_tasks(spark, jobs) == 0
     assert done.rewritten_data_files_count == 4
     made.check()
     assert sorted(made.other().scan(columns=columns).to_df().collect()) == before

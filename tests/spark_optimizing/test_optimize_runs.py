@@ -112,6 +112,7 @@ def test_a_condition_leaves_other_partitions_alone(lake):
 def test_a_group_that_loses_its_files_takes_no_other_with_it(lake, monkeypatch):
     """The first group is committed before the second one is rewritten, and loses nothing."""
     made = streamed(lake, 2)
+    made.table.set_properties({"write.delete.mode": "copy-on-write"})
     other, lost = made.other(), []
 
     def files_by_partition():
