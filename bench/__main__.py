@@ -64,8 +64,10 @@ def main() -> int:
     """0 when every bar holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
-    parts = sorted({*changes.PARTS, *sql.PARTS, *upkeep.PARTS})
-    parser.add_argument("--part", choices=parts, help="of --only changes, sql or upkeep, one part")
+    parts = sorted({*changes.PARTS, *contention.PARTS, *sql.PARTS, *upkeep.PARTS})
+    parser.add_argument(
+        "--part", choices=parts, help="of changes, contention, sql or upkeep, one part"
+    )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
     parser.add_argument("--rounds", type=int, default=3, help="of changes and upkeep; 0: cold")
     parser.add_argument("--row", type=int, choices=sorted(slopes.ROWS), help="one row of slopes")

@@ -19,6 +19,7 @@ from bench.context import Context
 from bench.figures import Bar, Figure, compare, limit, report
 from frazil.errors import CommitError
 
+PARTS = ("alone", "beside")
 WRITERS = 8
 MERGES = 25
 ROWS_A_MERGE = 1_000
@@ -51,9 +52,10 @@ class Contest:
 
 def run(context: Context) -> Iterator[Figure]:
     """Each writer has keys of its own, which lie in every file."""
-    for beside in (False, True):
-        if context.part not in (None, "beside" if beside else "alone"):
+    for part in PARTS:
+        if context.part not in (None, part):
             continue
+        beside = part == "beside"
         name = f"{WRITERS} × {MERGES} merges{' beside compactions' if beside else ''}"
         ours = _ours(context, beside)
         yield limit(f"{name}, merges run again{context.suffix}", ours.again, 0, unit="")
