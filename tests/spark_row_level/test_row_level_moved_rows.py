@@ -168,6 +168,25 @@ def test_without_row_ids_a_copy_that_others_changed_rows_of_conflicts(lake, riva
     run(lake, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
 
 
+@pytest.mark.parametrize("isolation", ["snapshot", only_in_soak("serializable")])
+def test_without_row_ids_equal_rows_that_others_made_are_other_rows(lake, isolation):
+    """The row 2 is 3 by now, and what is 2 was 1."""
+    table = lake.create_table(
+        "db.t", "x bigint", format_version=2, properties={"write.update.mode": MARKED}
+    )
+    table.append(lake.spark.createDataFrame([(1,), (2,), (5,)], "x bigint").coalesce(1))
+    other = lake.load_table("db.t")
+
+    def rival():
+        other.update({"x": "x + 1"}, "x in (1, 2)")
+        other.compact(rewrite_all=True)
+
+    before_the_commit(table, rival)
+    with pytest.raises(ConflictError):
+        table.update({"x": "x * 10"}, "x >= 2", isolation=isolation, retry=0)
+    assert sorted(row.x for row in table.refresh().scan().to_df().collect()) == [2, 3, 5]
+
+
 MARKS = ["delete", "update", "merge", "by equality", "by equality, converted"]
 
 

@@ -23,7 +23,7 @@ from table_cases import data_file, live_entries, make_table, open_catalog
 from ci_share import examples
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content, DataFile
-from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, OwnRows
+from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, MovedTo, OwnRows
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 
@@ -118,7 +118,7 @@ class Compared(DeletesCompared):
         }
 
     def moved(
-        self, metadata: Any, head: Any, gone: Any, written: Any, copies: Any, since: int
+        self, metadata: Any, head: Any, gone: Any, written: MovedTo, since: int
     ) -> MovedDeletes | None:
         world, now = self.world, self.world.now()
         if world.version < 3:
@@ -129,7 +129,7 @@ class Compared(DeletesCompared):
             if path in self.own_rows
         }
         wanted = set().union(*by_path.values())
-        places = world.places(wanted, now, set(now.files) & set(written))
+        places = world.places(wanted, now, set(now.files) & set(written.every))
         found = {world.ids[path][n] for path, at in places.items() for n in at}
         joined = {path: at | now.deleted.get(path, set()) for path, at in places.items()}
         return MovedDeletes(

@@ -76,6 +76,22 @@ class MovedDeletes:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedTo:
+    """Data files that others added, in which rows of files that are gone may be.
+
+    Attributes:
+        every: all of them.
+        copies: those that have the rows of other files, which they replace.
+        same: those of the copies that have no rows but such as were there when the operation read:
+            there a row that equals one of the operation's is one of them.
+    """
+
+    every: Collection[str]
+    copies: Collection[str]
+    same: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
 class DeletesOfCopies:
     """Deletes of rows in an operation's new files: others deleted them in the files it replaces.
 
@@ -144,8 +160,7 @@ class OperationRows(Protocol):
         metadata: TableMetadata,
         head: Snapshot | None,
         gone: Collection[str],
-        written: Collection[str],
-        copies: Collection[str],
+        written: MovedTo,
         since: int,
     ) -> MovedDeletes | None:
         """Write the deletes of the operation's rows anew, where others moved them.
@@ -155,7 +170,6 @@ class OperationRows(Protocol):
             head: of the branch as it is.
             gone: data files that the operation deletes rows of, and that others removed.
             written: data files that others added.
-            copies: those of them that have the rows of others, which they replace.
             since: the sequence number that the operation read.
 
         Returns:

@@ -10,6 +10,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, History
 from frazil.table.conflicts.rows import (
     MovedDeletes,
+    MovedTo,
     OperationRows,
     SharedFile,
     rewritten_files,
@@ -112,13 +113,8 @@ class JoinedDeletes:
         self.moved = MovedDeletes()
         if not gone:
             return True
-        copies = {file.path for file in history.rewritten_data()}
-        written = {file.path for file in history.added_data(EVERYWHERE)} | copies
-        if rewritten_files(history, gone) != set(gone):
-            # The rows of the others lie beside rows that were changed.
-            copies = set()
         since = history.sequence_number_read
-        moved = self._rows.moved(metadata, head, gone, written, copies, since)
+        moved = self._rows.moved(metadata, head, gone, _moved_to(history, gone), since)
         if moved is None:
             return False
         self._made_for_moved += moved.added
@@ -254,3 +250,12 @@ def _rivals(history: History, changed: Iterable[FilePlace]) -> list[DataFile]:
         for each in Reached(history, changed).added_deletes()
         if each.content is Content.POSITION_DELETES
     ]
+
+
+def _moved_to(history: History, gone: Collection[str]) -> MovedTo:
+    """Where rows of files that are gone may be."""
+    copies = {file.path for file in history.rewritten_data()}
+    added = {file.path for file in history.added_data(EVERYWHERE)}
+    # Only rewrites took the files, and none took a file that was added since the read.
+    same = rewritten_files(history, gone) == set(gone) and not rewritten_files(history, added)
+    return MovedTo(added | copies, copies, copies if same else ())

@@ -41,7 +41,7 @@ from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import Target
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
-from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, OwnRows
+from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, MovedTo, OwnRows
 
 CountMatching = Callable[[Target], Mapping[int, int]]
 """Counts the rows of a target that a command would have been about, by their files' ordinals."""
@@ -169,20 +169,19 @@ class ComparedRows:
         metadata: TableMetadata,
         head: Snapshot | None,
         gone: Collection[str],
-        written: Collection[str],
-        copies: Collection[str],
+        written: MovedTo,
         since: int,
     ) -> MovedDeletes | None:
         """Write the deletes of the command's rows anew, where others moved them."""
         own = {path: each.deleted - each.earlier for path, each in self.own(gone).items()}
         if sum(map(len, own.values())) > MOST_ROWS:
             return None
-        now = self._now(metadata, head).named(written)
+        now = self._now(metadata, head).named(written.every)
         moved = moved_by_id(self.target, now, own, since)
         if moved is None:
-            moved = moved_by_order(now, own, copies)
+            moved = moved_by_order(now, own, written.copies)
         if moved is None:
-            moved = moved_by_value(self.target, now, own, copies)
+            moved = moved_by_value(self.target, now, own, written.same)
         if moved is None or not len(moved.files):
             return None if moved is None else MovedDeletes(missing=moved.missing)
         places = pa.table({"file": moved.files, "position": moved.positions})

@@ -82,17 +82,17 @@ def moved_by_order(
 
 
 def moved_by_value(
-    then: Target, now: Target, rows: Mapping[str, BitMap64], copies: Collection[str]
+    then: Target, now: Target, rows: Mapping[str, BitMap64], same: Collection[str]
 ) -> MovedRows | None:
-    """Find rows that equal them in files that hold the same rows; None where one has no equal.
+    """Find rows that equal them in files of the same rows; None where one has no equal.
 
     Args:
         then: the files as they were read.
         now: the files that others wrote, as they are.
         rows: positions by the files that are gone.
-        copies: as of `moved_by_order`.
+        same: those that hold no rows but such as were there when the files were read.
     """
-    found = equal_rows(then, places_of(then, rows), now.named(copies)) if copies else None
+    found = equal_rows(then, places_of(then, rows), now.named(same)) if same else None
     return None if found is None else MovedRows(found.files, found.positions, {})
 
 
