@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row, when
 
@@ -127,6 +129,31 @@ def test_without_row_ids_equal_rows_are_found(lake, first, rival, strategy):
     assert (result.rewritten_data_files_count, result.failed_data_files_count) == (8, 0)
     made.check()
     assert files_on_disk(made.table) >= files_in_metadata(made.other())
+
+
+@pytest.mark.parametrize("version", [2, only_in_soak(3)])
+def test_what_is_no_delete_is_not_waited_for(lake, version):
+    """Another definition of the table contradicts the groups at every try."""
+    made = Modelled(lake, version=version, by=("part",), properties=MARKED)
+    made.append(*range(60), files=3)
+    other = made.other()
+
+    def rival():
+        made.delete("id = 6", lambda r: r[0] == 6, other)
+        for change in ("drop", "add"):
+            with other.refresh().update_schema() as update:
+                if change == "add":
+                    update.add_column("v", "double")
+                else:
+                    update.delete_column("v")
+        made.rows = type(made.rows)([(*r[:3], None) for r in made.rows.elements()])
+
+    made.table.set_properties({"commit.retry.total-timeout-ms": "60000"})
+    began = time.monotonic()
+    result = made.table.compact(min_input_files=2, on_progress=when(2, rival))
+    assert time.monotonic() - began < 50
+    assert result.failed_data_files_count == 6
+    made.check()
 
 
 def test_deletes_before_each_of_many_tries(lake):

@@ -113,10 +113,11 @@ class Committer:
                     raise
                 _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
                 sorted_out = self._sorted_out(left)
-                validated_from, lost = sorted_out.snapshot_id, sorted_out.lost
-                conflict = error
-            # Who could go on every time is not given up, however often others delete rows.
-            tries_left -= bool(lost) or not sorted_out.follows
+                lost, conflict = sorted_out.lost, error
+                # Who could go on every time is not given up, however often others delete rows.
+                goes_on = sorted_out.follows and sorted_out.snapshot_id != validated_from
+                validated_from = sorted_out.snapshot_id
+            tries_left -= bool(lost) or not goes_on
             if tries_left < 0 or monotonic() > ends:
                 lost = tuple(left)
             yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
