@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -128,3 +129,49 @@ def test_what_never_fitted_is_no_conflict(tmp_path: Path) -> None:
     with pytest.raises(ValidationError) as never:
         run(-1)
     assert not isinstance(never.value, ConflictError)
+
+
+def test_a_forked_process_does_not_wait_for_threads_that_it_has_not(tmp_path: Path) -> None:
+    catalog = open_catalog("filesystem", tmp_path)
+    handle = make_table(catalog)
+    uuid = handle.metadata.table_uuid
+    holds, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with turns.turn_of(uuid).taken(lambda: None):
+            holds.set()
+            ends.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(hold)
+        assert holds.wait(60)
+        began = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            try:
+                handle.files.fast_append([data_file("child")])
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert time.monotonic() - began < turns.MOST_SECONDS
+        ends.set()
+    assert len(handle.refresh().metadata.snapshots) == 1
+
+
+def test_whoever_is_interrupted_while_waiting_leaves_no_file(tmp_path: Path) -> None:
+    catalog = open_catalog("sql", tmp_path)
+    table = make_table(catalog)
+    transaction = table.transaction()
+    transaction.files.append([data_file("a")])
+    assert list(tmp_path.rglob("*.avro"))
+
+    class Interrupted:
+        def acquire(self, timeout: float) -> bool:
+            raise KeyboardInterrupt
+
+    turn = turns.turn_of(table.metadata.table_uuid)
+    real, turn._lock = turn._lock, Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        transaction.commit()
+    turn._lock = real
+    assert not list(tmp_path.rglob("*.avro"))

@@ -63,6 +63,8 @@ class CollectingPort(TablePort, CommittedAtEnd):
         except BaseException:
             abandon(operation)
             raise
+        for earlier in self._operations:
+            earlier.before_another()
         self._operations.append(operation)
 
     def commit(self) -> LoadedTable:

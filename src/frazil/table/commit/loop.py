@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
@@ -158,7 +159,7 @@ def commit(
     current = base
     while True:
         try:
-            with turn.taken():
+            with turn.taken(lambda: abandon(operation)):
                 if current is not None and turn.is_replaced(current):
                     # To swap it would be refused.
                     run, current = _changes_since(current), None
@@ -179,7 +180,8 @@ def commit(
                     return current
                 run = changes_again
                 committed = _swapped(catalog, operation, changes, current, sleep)
-                turn.note(current)
+                if committed.metadata_location != current.metadata_location:
+                    turn.note(current)
         except LostRaceError as lost:
             tries.wait_after(lost.reason, current, operation)
             current = None
@@ -354,7 +356,8 @@ def _changes_since(base: LoadedTable) -> RunOperation:
         except ConflictError as error:
             if isinstance(error.__cause__, _MISFITS):
                 # What does not fit the older one either is no other commit's doing.
-                operation.changes(base.metadata)
+                with suppress(MissingFileError):
+                    operation.changes(base.metadata)
             raise
 
     return run

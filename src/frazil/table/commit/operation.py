@@ -44,7 +44,7 @@ class Operation(Protocol):
     """A change that can be run again on newer metadata.
 
     `changes` may write files that only this operation refers to (manifests, manifest lists); the
-    three other methods let the commit say how it ended, so that such files are kept or removed.
+    last three methods let the commit say how it ended, so that such files are kept or removed.
     """
 
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
@@ -58,6 +58,13 @@ class Operation(Protocol):
         Raises:
             ConflictError: when what was committed since contradicts the operation; not retried.
             ValidationError: when the operation does not fit the table; not retried.
+        """
+        ...
+
+    def before_another(self) -> None:
+        """Hear that another operation of the same commit builds on this one's result.
+
+        What a later try adds to the result beside what the first one did would go unseen there.
         """
         ...
 
@@ -88,6 +95,9 @@ class MetadataOperation:
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         """Return the updates with their requirements."""
         return Changes.of(base, self._updates(base))
+
+    def before_another(self) -> None:
+        """Nothing is added later."""
 
     @property
     def made_snapshots(self) -> frozenset[int]:
@@ -121,6 +131,11 @@ class CompositeOperation:
             current = apply_updates(current, step)
             updates.extend(step)
         return Changes.of(base, updates)
+
+    def before_another(self) -> None:
+        """Tell every part."""
+        for operation in self._operations:
+            operation.before_another()
 
     @property
     def made_snapshots(self) -> frozenset[int]:

@@ -7,9 +7,10 @@ processes may still be first, and whoever waited too long tries without one.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -33,9 +34,17 @@ class Turn:
         self._replaced: deque[str] = deque(maxlen=_REMEMBERED)
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Wait for the turn, within bounds, and have it."""
-        is_ours = self._lock.acquire(timeout=MOST_SECONDS)
+    def taken(self, interrupted: Callable[[], object]) -> Iterator[None]:
+        """Wait for the turn, within bounds, and have it.
+
+        Args:
+            interrupted: what to do where the wait is ended by an exception, such as Ctrl-C.
+        """
+        try:
+            is_ours = self._lock.acquire(timeout=MOST_SECONDS)
+        except BaseException:
+            interrupted()
+            raise
         try:
             yield
         finally:
@@ -52,7 +61,17 @@ class Turn:
 
 
 _TURNS: Final[dict[str, Turn]] = {}
-_LOCK: Final = threading.Lock()
+_LOCK = threading.Lock()
+
+
+def _forget_all() -> None:
+    """Begin anew in a forked process: whoever held a lock there is not in this one."""
+    global _LOCK
+    _LOCK = threading.Lock()
+    _TURNS.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def turn_of(table_uuid: str | None) -> Turn:

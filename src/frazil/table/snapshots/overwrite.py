@@ -107,7 +107,8 @@ class OverwriteFiles(MergingProducer):
         if self._where is not None:
             check_no_added_deletes(history, scope)
             check_no_removed_data(history, scope)
-        if self._copied is not None:
+        # An operation that replaces the new files would not see deletes that a later try adds.
+        if self._copied is not None and not self.is_built_on:
             self._copied.follow(history, base, parent)
             self.added_deletes.hold(self._copied.deletes)
             return

@@ -139,6 +139,7 @@ class SnapshotProducer(ABC):
         self._list: str | None = None
         self._read: dict[int | None, int | None] = {}
         self.own_snapshots: frozenset[int] = frozenset()
+        self.is_built_on = False
 
     def head(self, base: TableMetadata) -> Snapshot | None:
         """Return the snapshot to build on: the head of the branch, None if that is empty.
@@ -261,6 +262,10 @@ class SnapshotProducer(ABC):
     def on_committed(self, metadata: TableMetadata) -> None:
         """Remove the manifests and lists of earlier tries that the snapshot does not use."""
         self.files.keep_only(self._used, self._list)
+
+    def before_another(self) -> None:
+        """Hear that another operation builds on this one."""
+        self.is_built_on = True
 
     def on_abandoned(self) -> None:
         """Remove every manifest and list of this operation, and the files that are its own."""
