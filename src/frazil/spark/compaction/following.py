@@ -111,10 +111,7 @@ class FollowedDeletes:
         """Where equal rows are in a group's new files, if rows have no ids."""
         new = then.of_new_files(done.added)
         found = equal_rows(then, places_of(then, deleted), new)
-        if found is None:
-            return None
-        words = found.words()
-        return [words.get(n, Words.none()) for n in range(len(done.added))]
+        return None if found is None else found.words(len(done.added))
 
 
 def _are_all(then: Target, now: Target, deleted: Mapping[str, BitMap64]) -> bool:

@@ -31,7 +31,7 @@ class _Turn:
         self.lock = threading.Lock()
 
 
-def _use_is_sure() -> None:
+def _no_check() -> None:
     return None
 
 
@@ -99,14 +99,14 @@ class TableLocks:
 
     @contextmanager
     def held(
-        self, name: Identifier, require_use: Callable[[], object] = _use_is_sure
+        self, name: Identifier, still_needed: Callable[[], object] = _no_check
     ) -> Iterator[HeldLock]:
         """Hold the lock on a table for the block.
 
         Args:
             name: the table's.
-            require_use: is called between two looks at a lock that others hold, and raises where
-                the lock is of no use any more: the metastore grants locks in their order, so
+            still_needed: is called between two looks at a lock that others hold, and raises where
+                the lock is not needed any more: the metastore grants locks in their order, so
                 whoever waits for nothing delays all behind.
 
         Raises:
@@ -121,8 +121,8 @@ class TableLocks:
             raise self._late(name, "another thread of this process")
         try:
             if not is_free:
-                require_use()
-            lock = self._held(self._granted(name, require_use))
+                still_needed()
+            lock = self._held(self._granted(name, still_needed))
             beats = threading.Thread(target=lock.keep, args=(self._times.heartbeat,), daemon=True)
             beats.start()
             try:
@@ -135,7 +135,7 @@ class TableLocks:
         finally:
             turn.lock.release()
 
-    def _granted(self, name: Identifier, require_use: Callable[[], object]) -> int:
+    def _granted(self, name: Identifier, still_needed: Callable[[], object]) -> int:
         types = thrift_types()
         lock_id, state = self._created(name)
         asked = types.CheckLockRequest(lockid=lock_id)
@@ -148,7 +148,7 @@ class TableLocks:
                 pause = min(pause * 1.5, self._times.check_max)
                 state = self._asked(lambda client: client.check_lock(asked), name).state
                 if state == types.LockState.WAITING:
-                    require_use()
+                    still_needed()
             if state != types.LockState.ACQUIRED:
                 raise CommitFailedError(
                     f"the metastore ended the request {lock_id} for a lock on {shown(name)}: "

@@ -83,13 +83,7 @@ def pointer_of(record: Any, name: Identifier) -> str:
     if not is_table(record):
         kind = kind_of(record) or record.sd.inputFormat
         raise NoSuchTableError(f"{shown(name)} is no Iceberg table but one of {kind}")
-    location = record.parameters.get(METADATA_LOCATION)
-    if not location:
-        raise InvalidMetadataError(
-            f"the metastore's record of {shown(name)} names no metadata file",
-            field=METADATA_LOCATION,
-        )
-    return str(location)
+    return _metadata_location(record, shown(name))
 
 
 def view_pointer_of(record: Any, name: Identifier) -> str:
@@ -98,13 +92,7 @@ def view_pointer_of(record: Any, name: Identifier) -> str:
     Raises:
         InvalidMetadataError: the record names none.
     """
-    location = record.parameters.get(METADATA_LOCATION)
-    if not location:
-        raise InvalidMetadataError(
-            f"the metastore's record of the view {shown(name)} names no metadata file",
-            field=METADATA_LOCATION,
-        )
-    return str(location)
+    return _metadata_location(record, f"the view {shown(name)}")
 
 
 def require_external(record: Any, name: Identifier) -> None:
@@ -187,6 +175,15 @@ def _record(identifier: Identifier, owner: str, **more: Any) -> Any:
         partitionKeys=[],
         **more,
     )
+
+
+def _metadata_location(record: Any, what: str) -> str:
+    location = record.parameters.get(METADATA_LOCATION)
+    if not location:
+        raise InvalidMetadataError(
+            f"the metastore's record of {what} names no metadata file", field=METADATA_LOCATION
+        )
+    return str(location)
 
 
 def _text_of(metadata: ViewMetadata) -> str | None:

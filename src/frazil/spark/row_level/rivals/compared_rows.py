@@ -236,13 +236,9 @@ class ComparedRows:
         found = equal_rows(self.target, places_of(self.target, deleted), now)
         if found is None:
             return None
-        words = found.words()
+        words = found.words(len(copies))
         written = write_deletes_of_new_files(
-            self.spark,
-            copies,
-            [words.get(n, Words.none()) for n in range(len(copies))],
-            metadata=metadata,
-            io=self.io,
+            self.spark, copies, words, metadata=metadata, io=self.io
         )
         return DeletesOfCopies(written.added, written.deleted_rows)
 

@@ -39,9 +39,10 @@ class EqualRows:
     files: Longs
     positions: Longs
 
-    def words(self) -> dict[int, Words]:
-        """Return the positions by the ordinals of the files that have some."""
-        return words_by_file(self.files, self.positions)
+    def words(self, count: int) -> list[Words]:
+        """Return the positions of each of so many files, by their ordinals."""
+        found = words_by_file(self.files, self.positions)
+        return [found.get(n, Words.none()) for n in range(count)]
 
 
 def equal_rows(then: Target, places: Mapping[int, Words], now: Target) -> EqualRows | None:
