@@ -15,7 +15,7 @@ import catalog_worker
 import pytest
 from catalog_cases import NO_REPORTS, made_table, new_metadata, opened, set_properties
 from interop_rest import java_server
-from test_catalog_faults import check_acknowledged
+from test_catalog_faults import killed_at_each
 
 from ci_share import only_in_soak
 from frazil.catalog.rest.exchange.timed import TimedTransport
@@ -85,32 +85,6 @@ def run_killed(step: int, *, after: bool, properties: dict[str, str], report: in
 @pytest.mark.parametrize("properties", SERVERS, indirect=True)
 @pytest.mark.parametrize("after", [True, only_in_soak(False)])
 def test_a_writer_killed_at_any_request(properties: dict[str, str], after: bool) -> None:
-    seen: set[tuple[str, ...]] = set()
-    for step in range(1, 100):
-        catalog = opened(properties)
-        if not catalog.namespace_exists("db"):
-            catalog.create_namespace("db")
-        if catalog.table_exists("db.t"):
-            catalog.drop_table("db.t")
-        catalog.close()
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                run_killed(step, after=after, properties=properties, report=writer)
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(writer)
-        with os.fdopen(reader) as stream:
-            acknowledged = stream.read().split()
-        _, status = os.waitpid(child, 0)
-        seen.add(tuple(acknowledged))
-        check_acknowledged(opened(properties), acknowledged)
-        if os.waitstatus_to_exitcode(status) == 0:
-            assert acknowledged == ["created", "c0", "c1"]
-            break
-        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-    assert step > 3
+    steps, seen = killed_at_each(properties, run_killed, after=after)
+    assert steps > 3
     assert {(), ("created", "c0", "c1")} <= seen

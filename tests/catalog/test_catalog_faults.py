@@ -129,6 +129,19 @@ def test_a_writer_killed_at_any_step(
     properties: dict[str, str], after: bool, each: int, tmp_path: Path
 ) -> None:
     """In CI at every third step."""
+    steps, seen = killed_at_each(properties, run_killed, after=after, each=each)
+    assert steps > 15
+    assert seen == {(), ("created",), ("created", "c0"), ("created", "c0", "c1")}
+
+
+def killed_at_each(
+    properties: dict[str, str], run: Callable[..., None], *, after: bool, each: int = 1
+) -> tuple[int, set[tuple[str, ...]]]:
+    """Run a writer that dies at a step, and check what is left; at each step until it ends alive.
+
+    Returns:
+        the last step, and what the writers acknowledged.
+    """
     seen: set[tuple[str, ...]] = set()
     for step in range(1, 1000, each):
         catalog = opened(properties)
@@ -142,7 +155,7 @@ def test_a_writer_killed_at_any_step(
         if child == 0:
             status = 1
             try:
-                run_killed(step, after=after, properties=properties, report=writer)
+                run(step, after=after, properties=properties, report=writer)
                 status = 0
             finally:
                 os._exit(status)
@@ -154,10 +167,9 @@ def test_a_writer_killed_at_any_step(
         check_acknowledged(opened(properties), acknowledged)
         if os.waitstatus_to_exitcode(status) == 0:
             assert acknowledged == ["created", "c0", "c1"]
-            break
+            return step, seen
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-    assert step > 15
-    assert seen == {(), ("created",), ("created", "c0"), ("created", "c0", "c1")}
+    raise AssertionError("the writer never ends")
 
 
 def check_acknowledged(catalog: Catalog, acknowledged: list[str]) -> None:
