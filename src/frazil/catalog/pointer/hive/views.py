@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
-from frazil.catalog.metadata_files import read_view_metadata, view_metadata_file
+from frazil.catalog.metadata_files import view_metadata_file
 from frazil.catalog.outcome import Sending, find_outcome, new_metadata_file
 from frazil.catalog.pointer.hive.alters import Alter
 from frazil.catalog.pointer.hive.changes import Change
@@ -27,8 +27,9 @@ from frazil.catalog.pointer.hive.records import (
     view_pointer_of,
 )
 from frazil.catalog.pointer.hive.settings import TableForm
+from frazil.catalog.pointer.view_pointers import PointerViewMethods, require_pointer
 from frazil.catalog.pointer.view_race import ViewRace
-from frazil.catalog.views import LoadedView, ViewMethods
+from frazil.catalog.views import LoadedView
 from frazil.errors import (
     CommitFailedError,
     NoSuchTableError,
@@ -37,22 +38,10 @@ from frazil.errors import (
     ValidationError,
     ViewAlreadyExistsError,
 )
-from frazil.format.schema import Schema
-from frazil.format.views import (
-    ViewMetadata,
-    ViewRequirement,
-    ViewUpdate,
-    ViewVersion,
-    apply_view_updates,
-    check_view_requirements,
-    new_view_metadata,
-)
 from frazil.storage.files import FileIO
-from frazil.storage.locations import metadata_version, new_view_metadata_file_path
-from frazil.storage.paths import normalize_location
 
 
-class HiveViewMethods(ViewMethods):
+class HiveViewMethods(PointerViewMethods):
     """The views of a metastore; a change of one takes the lock on its name, as Java's does."""
 
     name: str
@@ -67,57 +56,6 @@ class HiveViewMethods(ViewMethods):
     def view_exists(self, identifier: str | Sequence[str]) -> bool:
         record = find_record(self._metastores, parse_table_identifier(identifier))
         return record is not None and is_view(record)
-
-    def load_view(self, identifier: str | Sequence[str]) -> LoadedView:
-        name = parse_table_identifier(identifier)
-        location = view_pointer_of(self._view_record(name), name)
-        return LoadedView(name, read_view_metadata(self.io, location), location)
-
-    def create_view(
-        self,
-        identifier: str | Sequence[str],
-        schema: Schema,
-        version: ViewVersion,
-        *,
-        location: str | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> LoadedView:
-        name = parse_table_identifier(identifier)
-        self._require_free(name)
-        place = (
-            self.default_view_location(name) if location is None else normalize_location(location)
-        )
-        metadata = new_view_metadata(schema, version, location=place, properties=properties)
-        view = LoadedView(name, metadata, new_view_metadata_file_path(metadata, version=0))
-        data = view_metadata_file(metadata, path=view.metadata_location)
-        with new_metadata_file(self.io, view.metadata_location, data) as sending:
-            self._insert_view(view, sending)
-        return view
-
-    def register_view(self, identifier: str | Sequence[str], metadata_location: str) -> LoadedView:
-        name = parse_table_identifier(identifier)
-        self._require_free(name)
-        metadata = read_view_metadata(self.io, metadata_location)
-        view = LoadedView(name, metadata, metadata_location)
-        self._insert_view(view, Sending())
-        return view
-
-    def commit_view(
-        self,
-        identifier: str | Sequence[str],
-        requirements: Sequence[ViewRequirement],
-        updates: Sequence[ViewUpdate],
-        *,
-        base: LoadedView | None = None,
-    ) -> LoadedView:
-        current = self.load_view(identifier)
-        if base is not None:
-            _require_same(base, current.metadata_location)
-        check_view_requirements(current.metadata, requirements)
-        updated = apply_view_updates(current.metadata, updates)
-        if updated is current.metadata:
-            return current
-        return self._swap_view(current, updated)
 
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         name = parse_table_identifier(identifier)
@@ -189,10 +127,8 @@ class HiveViewMethods(ViewMethods):
                 raise self._view_taken(name) from None
             raise
 
-    def _swap_view(self, base: LoadedView, updated: ViewMetadata) -> LoadedView:
-        name, number = base.identifier, metadata_version(base.metadata_location)
-        path = new_view_metadata_file_path(updated, version=0 if number is None else number + 1)
-        view = LoadedView(name, updated, path)
+    def _swap_view(self, base: LoadedView, view: LoadedView) -> LoadedView:
+        name, path = base.identifier, view.metadata_location
         what, properties = f"the commit {path} of {shown(name)}", base.metadata.properties
 
         def took_place() -> bool | None:
@@ -202,7 +138,7 @@ class HiveViewMethods(ViewMethods):
             with self._locks.held(name):
                 return took_place()
 
-        data = view_metadata_file(updated, path=path)
+        data = view_metadata_file(view.metadata, path=path)
         with new_metadata_file(self.io, path, data) as sending:
             with self._locked_view(base) as lock, self._naming_views(name):
                 record = self._view_record_at(base)
@@ -234,6 +170,9 @@ class HiveViewMethods(ViewMethods):
 
     # -- records ---------------------------------------------------------------------------------
 
+    def _view_location(self, name: Identifier) -> str:
+        return view_pointer_of(self._view_record(name), name)
+
     def _view_record(self, name: Identifier) -> Any:
         record = find_record(self._metastores, name)
         if record is None or not is_view(record):
@@ -243,7 +182,7 @@ class HiveViewMethods(ViewMethods):
     def _view_record_at(self, base: LoadedView) -> Any:
         """The record as it is, if it still points to the base."""
         record = self._view_record(base.identifier)
-        _require_same(base, record.parameters.get(METADATA_LOCATION))
+        require_pointer(base, record.parameters.get(METADATA_LOCATION))
         return record
 
     def _require_free(self, name: Identifier) -> None:
@@ -275,11 +214,3 @@ class HiveViewMethods(ViewMethods):
         self, namespace: str | Sequence[str], is_one: Callable[[Any], bool]
     ) -> list[Identifier]:
         """The names in a namespace of records for which that holds, sorted."""
-
-
-def _require_same(base: LoadedView, found: str | None) -> None:
-    if found != base.metadata_location:
-        raise CommitFailedError(
-            f"{shown(base.identifier)} points to {found}, not to {base.metadata_location}: "
-            f"another writer was first"
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy.engine import Connection
 
@@ -13,34 +13,22 @@ from frazil.catalog.identifiers import (
     parse_table_identifier,
     shown,
 )
-from frazil.catalog.metadata_files import read_view_metadata, view_metadata_file
+from frazil.catalog.metadata_files import view_metadata_file
 from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
 from frazil.catalog.pointer.sql.rows import SqlRows
+from frazil.catalog.pointer.view_pointers import PointerViewMethods
 from frazil.catalog.pointer.view_race import ViewRace
-from frazil.catalog.views import LoadedView, ViewMethods
+from frazil.catalog.views import LoadedView
 from frazil.errors import (
-    CommitFailedError,
     NoSuchTableError,
     UnsupportedError,
 )
-from frazil.format.schema import Schema
-from frazil.format.views import (
-    ViewMetadata,
-    ViewRequirement,
-    ViewUpdate,
-    ViewVersion,
-    apply_view_updates,
-    check_view_requirements,
-    new_view_metadata,
-)
 from frazil.storage.files import FileIO
-from frazil.storage.locations import metadata_version, new_view_metadata_file_path
-from frazil.storage.paths import normalize_location
 
 
-class SqlViewMethods(ViewMethods):
+class SqlViewMethods(PointerViewMethods):
     """The views of a catalog in a database of schema V1; V0 has no place for them."""
 
     name: str
@@ -59,64 +47,6 @@ class SqlViewMethods(ViewMethods):
         name = parse_table_identifier(identifier)
         return self._typed_rows and self._view_rows.location_of(name) is not None
 
-    def load_view(self, identifier: str | Sequence[str]) -> LoadedView:
-        self._require_typed_rows()
-        name = parse_table_identifier(identifier)
-        location = self._view_rows.location_of(name)
-        if location is None:
-            raise self._view_rows.missing(name)
-        return LoadedView(name, read_view_metadata(self.io, location), location)
-
-    def create_view(
-        self,
-        identifier: str | Sequence[str],
-        schema: Schema,
-        version: ViewVersion,
-        *,
-        location: str | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> LoadedView:
-        self._require_typed_rows()
-        name = parse_table_identifier(identifier)
-        place = (
-            self.default_view_location(name) if location is None else normalize_location(location)
-        )
-        metadata = new_view_metadata(schema, version, location=place, properties=properties)
-        self._require_namespace_of(name)
-        if self._view_rows.has_name(name):
-            raise self._view_rows.taken(name)
-        view = LoadedView(name, metadata, new_view_metadata_file_path(metadata, version=0))
-        data = view_metadata_file(metadata, path=view.metadata_location)
-        with new_metadata_file(self.io, view.metadata_location, data) as sending:
-            self._insert_view(view, sending)
-        return view
-
-    def register_view(self, identifier: str | Sequence[str], metadata_location: str) -> LoadedView:
-        self._require_typed_rows()
-        name = parse_table_identifier(identifier)
-        self._require_namespace_of(name)
-        metadata = read_view_metadata(self.io, metadata_location)
-        view = LoadedView(name, metadata, metadata_location)
-        self._insert_view(view, Sending())
-        return view
-
-    def commit_view(
-        self,
-        identifier: str | Sequence[str],
-        requirements: Sequence[ViewRequirement],
-        updates: Sequence[ViewUpdate],
-        *,
-        base: LoadedView | None = None,
-    ) -> LoadedView:
-        current = self.load_view(identifier)
-        if base is not None and base.metadata_location != current.metadata_location:
-            raise self._lost_race(base, current.metadata_location)
-        check_view_requirements(current.metadata, requirements)
-        updated = apply_view_updates(current.metadata, updates)
-        if updated is current.metadata:
-            return current
-        return self._swap_view(current, updated)
-
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         self._require_typed_rows()
         self._view_rows.delete(parse_table_identifier(identifier))
@@ -125,7 +55,20 @@ class SqlViewMethods(ViewMethods):
         self._require_typed_rows()
         self._view_rows.rename(parse_table_identifier(source), parse_table_identifier(target))
 
-    # -- changes ---------------------------------------------------------------------------------
+    # -- pointers --------------------------------------------------------------------------------
+
+    def _view_location(self, name: Identifier) -> str:
+        self._require_typed_rows()
+        location = self._view_rows.location_of(name)
+        if location is None:
+            raise self._view_rows.missing(name)
+        return location
+
+    def _require_free(self, name: Identifier) -> None:
+        self._require_typed_rows()
+        self._require_namespace_of(name)
+        if self._view_rows.has_name(name):
+            raise self._view_rows.taken(name)
 
     def _insert_view(self, view: LoadedView, sending: Sending) -> None:
         self._view_rows.insert(
@@ -136,17 +79,17 @@ class SqlViewMethods(ViewMethods):
             sending=sending,
         )
 
-    def _swap_view(self, base: LoadedView, updated: ViewMetadata) -> LoadedView:
+    def _swap_view(self, base: LoadedView, view: LoadedView) -> LoadedView:
         rows, name, before = self._view_rows, base.identifier, base.metadata_location
-        number = metadata_version(before)
-        path = new_view_metadata_file_path(updated, version=0 if number is None else number + 1)
-        view = LoadedView(name, updated, path)
+        path = view.metadata_location
 
         def move(connection: Connection) -> None:
             if not rows.moved(connection, name, base=before, to=path):
                 rows.raise_lost_race(connection, name, before)
 
-        with new_metadata_file(self.io, path, view_metadata_file(updated, path=path)) as sending:
+        with new_metadata_file(
+            self.io, path, view_metadata_file(view.metadata, path=path)
+        ) as sending:
             rows.swap(
                 name,
                 path,
@@ -197,9 +140,3 @@ class SqlViewMethods(ViewMethods):
         text = namespace_text(name[:-1])
         if not self._database.read(lambda each: self._namespaces.is_there(each, text)):
             raise self._namespaces.missing(name[:-1])
-
-    def _lost_race(self, base: LoadedView, found: str) -> CommitFailedError:
-        return CommitFailedError(
-            f"{shown(base.identifier)} points to {found}, not to {base.metadata_location}: "
-            f"another writer was first"
-        )
