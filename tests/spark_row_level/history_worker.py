@@ -1,6 +1,6 @@
 """A process that changes a table at random.
 
-history_worker.py <catalog> <folder> <writer> <isolation> <log>
+history_worker.py <catalog> <folder> <writer> <isolation> <log> <changes or upkeep>
 
 Waits until the file `go` is in the folder, and works until `stop` is. Before each change it writes
 a line with what it is about to do, and after it another with the outcome.
@@ -29,10 +29,11 @@ LEAST = 4
 class Worker:
     """One writer."""
 
-    def __init__(self, spark, table, writer, isolation):
+    def __init__(self, spark, table, writer, isolation, role):
         self.spark, self.table, self.isolation = spark, table, isolation
         self.random = random.Random(writer)
         self.writer = writer
+        self.looks_after = role == "upkeep"
         self.count = 0
 
     def next_change(self):
@@ -41,8 +42,7 @@ class Worker:
         self.count += 1
         op = f"w{self.writer}-{self.count}"
         kinds = ["append", "delete", "update", "update", "merge", "merge", "overwrite", "rewrite"]
-        # One writer in four looks after the table.
-        kind = r.choice(UPKEEP if self.writer % 4 == 3 else [*kinds, "compact", "by key"])
+        kind = r.choice(UPKEEP if self.looks_after else [*kinds, "compact", "by key"])
         change = {"op": op, "kind": kind}
         low = r.randrange(KEYS)
         if kind in ("delete", "update", "overwrite"):
@@ -152,7 +152,7 @@ class Worker:
         return self.spark.createDataFrame([tuple(row) for row in change["rows"]], DDL).coalesce(1)
 
 
-def main(kind, folder, writer, isolation, log):
+def main(kind, folder, writer, isolation, log, role):
     """Work until it is time to stop."""
     from pyspark.sql import SparkSession
 
@@ -174,7 +174,7 @@ def main(kind, folder, writer, isolation, log):
     )
     spark.sparkContext.setLogLevel("OFF")
     lake = Lake(spark, open_catalog(kind, folder))
-    worker = Worker(spark, lake.load_table("db.t"), int(writer), isolation)
+    worker = Worker(spark, lake.load_table("db.t"), int(writer), isolation, role)
     with open(log, "w", buffering=1) as out:
         out.write(json.dumps({"ready": writer}) + "\n")
         while not Path(folder, "go").exists():

@@ -52,13 +52,13 @@ class Workers:
         self.running = {}
         self.logs = []
 
-    def start(self):
-        """Start one more."""
+    def start(self, role="changes"):
+        """Start one more, that changes rows or looks after the table."""
         number = next(self.numbers)
         log = self.folder / f"log-{number}"
         self.logs.append(log)
         paths = [HERE.parent.parent / "src", HERE, HERE.parent, HERE.parent / "table"]
-        arguments = [self.kind, self.folder, number, self.isolation, log]
+        arguments = [self.kind, self.folder, number, self.isolation, log, role]
         self.running[log] = subprocess.Popen(
             [sys.executable, str(HERE / "history_worker.py"), *map(str, arguments)],
             stderr=subprocess.PIPE,
@@ -109,14 +109,15 @@ def history(folder, kind, writers, seconds, isolation, kills):
     workers = Workers(folder, kind, isolation)
     chance = random.Random(kills)
     try:
-        for _ in range(writers):
-            workers.start()
+        for number in range(writers):
+            workers.start("upkeep" if number % 4 == 3 else "changes")
         workers.wait(workers.are_ready, "the workers do not start")
         (folder / "go").touch()
         end = time.monotonic() + seconds
         for left in reversed(range(kills)):
             workers.kill_one(chance)
             if left:
+                # Only those that change rows are killed: one of them comes in its place.
                 workers.start()
         time.sleep(max(0, end - time.monotonic()))
         workers.stop()
