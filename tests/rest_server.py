@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
@@ -94,6 +94,7 @@ class Server:
         config: the answer to the first request; `endpoints` is added unless `names_endpoints`.
         table: what is added to each table's answer: its config, its storage-credentials.
         view: what is added to each view's answer.
+        knows_refs: whether it can leave out the snapshots that no branch or tag is at.
         clock: how many seconds its clock is ahead of this machine's.
     """
 
@@ -106,6 +107,7 @@ class Server:
         self.view: dict[str, Any] = {"config": {}}
         self.credentials: list[dict[str, Any]] = []
         self.etags = True
+        self.knows_refs = True
         self.page = 2
         self.clock = 0.0
         self.check: Callable[[Request], bool] = lambda _: True
@@ -293,6 +295,11 @@ class Server:
         loaded = self.catalog.load_table((*ns, name))
         if self.etags and request.headers.get("if-none-match") == _etag(loaded):
             return Response(status_code=304)
+        if self.knows_refs and request.query_params.get("snapshots") == "refs":
+            wanted = {ref.snapshot_id for ref in loaded.metadata.refs.values()}
+            few = [each for each in loaded.metadata.snapshots if each.snapshot_id in wanted]
+            metadata = replace(loaded.metadata, snapshots=tuple(few))
+            loaded = replace(loaded, metadata=metadata)
         return self._table(loaded)
 
     def _head(self, request: Request, ns: Any, name: str) -> None:

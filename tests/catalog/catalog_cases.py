@@ -31,6 +31,7 @@ SERVED: dict[str, Catalog] = {}
 KINDS = ("filesystem", "sqlite", "postgres")
 LIKE_A_SERVER = ("requirements",)
 BEHIND_A_SERVER = ("rest", "serve")
+REFERENCED = "serve refs"
 S3_KINDS = ("filesystem on s3",)
 NO_REPORTS = {"rest-metrics-reporting-enabled": "false"}
 """No report comes between the requests that a test counts, or breaks."""
@@ -79,11 +80,13 @@ def rest_properties(folder: Path, kind: str = "rest") -> Iterator[dict[str, str]
     """The properties of a catalog whose server has its tables in the folder.
 
     Args:
-        kind: ``rest`` for the tests' small server, ``serve`` for Frazil's own.
+        kind: ``rest`` for the tests' small server, ``serve`` for Frazil's own, ``serve refs`` for
+            it with tables that are loaded with their referenced snapshots.
     """
-    if kind == "serve":
+    if kind.startswith("serve"):
         with serve_properties(folder) as properties:
-            yield properties
+            partly = {"snapshot-loading-mode": "refs"} if kind == REFERENCED else {}
+            yield {**properties, **partly}
         return
     behind = RequirementsCatalog("behind", properties_of("sqlite", folder))
     with served(Server(behind)) as server:

@@ -12,6 +12,7 @@ from catalog_cases import (
     BEHIND_A_SERVER,
     KINDS,
     LIKE_A_SERVER,
+    REFERENCED,
     S3_KINDS,
     SCHEMA,
     made_table,
@@ -49,9 +50,14 @@ from frazil.format.new_table import creation_updates, new_table_metadata
 
 
 # In CI the double that is like a server is the one behind the tests' small server alone.
-@pytest.fixture(params=[*KINDS, *S3_KINDS, *map(only_in_soak, LIKE_A_SERVER), *BEHIND_A_SERVER])
+@pytest.fixture(
+    params=[
+        *(*KINDS, *S3_KINDS, *BEHIND_A_SERVER),
+        *map(only_in_soak, (*LIKE_A_SERVER, REFERENCED)),
+    ]
+)
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    if request.param in BEHIND_A_SERVER:
+    if request.param in (*BEHIND_A_SERVER, REFERENCED):
         behind = rest_properties(tmp_path, request.param)
         with behind as properties, closing(opened(properties)) as made:
             yield made
@@ -232,7 +238,7 @@ def test_purge_removes_metadata_that_only_older_logs_name(catalog: Catalog) -> N
 
 
 def test_a_missing_metadata_file_is_typed(catalog: Catalog, request: pytest.FixtureRequest) -> None:
-    if request.node.callspec.params["catalog"] == "serve":
+    if request.node.callspec.params["catalog"] in ("serve", REFERENCED):
         pytest.skip("the server keeps what it has read: no metadata file ever changes")
     table = made_table(catalog)
     path = table.metadata_location

@@ -227,7 +227,7 @@ def _with_referenced_snapshots(metadata: TableMetadata) -> TableMetadata:
     """The table with the snapshots alone that a branch or a tag is at."""
     wanted = {ref.snapshot_id for ref in metadata.refs.values()}
     wanted.add(metadata.current_snapshot_id or -1)
-    kept = tuple(each for each in metadata.snapshots if each.snapshot_id in wanted)
+    kept = tuple(each for each_id, each in metadata.snapshots_at_hand.items() if each_id in wanted)
     return replace(metadata, snapshots=kept)
 
 

@@ -36,7 +36,6 @@ from frazil.catalog.rest.settings import (
     PROPERTY_NAMES,
     PROPERTY_PREFIXES,
     REPORTS_METRICS,
-    SNAPSHOT_LOADING,
 )
 from frazil.catalog.rest.settling import settle
 from frazil.catalog.rest.tables import (
@@ -79,9 +78,9 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     Properties: ``uri`` (required), ``warehouse``, ``token`` or ``credential``, and others, listed
     in docs/reference/properties.md. What the server configures stands below them (defaults) and
-    above them (overrides). All snapshots are loaded, whatever ``snapshot-loading-mode`` says:
-    history, expiry and the search for conflicts need them, and a table that has not changed is not
-    sent again.
+    above them (overrides). With ``snapshot-loading-mode=refs`` a table is loaded with those
+    snapshots alone that a branch or a tag is at; the others come by one more request once
+    something needs them: time travel by id, history, expiry, the search for conflicts.
     """
 
     kind: ClassVar[str] = "rest"
@@ -95,7 +94,6 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
     ) -> None:
         self._connection = connect(name, properties)
         merged = self._connection.properties
-        SNAPSHOT_LOADING.of(merged)
         self._reports_metrics = REPORTS_METRICS.of(merged)
         own = FileIO(store_properties(merged), caches=Caches(merged)) if io is None else io
         super().__init__(name, merged, io=own)

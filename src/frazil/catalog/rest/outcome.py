@@ -6,7 +6,7 @@ not to have taken place only where it no longer can.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from frazil.errors import FrazilError
@@ -108,7 +108,8 @@ def _seen(
         return None if given is None or found is None else found.lower() == given.lower()
     added = [each.snapshot for each in updates if isinstance(each, AddSnapshot)]
     if added:
-        if any(each.snapshot_id in set(_mentioned(metadata)) for each in added):
+        ids = {each.snapshot_id for each in added}
+        if any(mentioned in ids for mentioned in _mentioned(metadata)):
             return True
         # The server gives a number out once: one that another commit has is not ours any more.
         numbers = [each.sequence_number for each in added if each.sequence_number]
@@ -122,12 +123,9 @@ def _seen(
 
 def _mentioned(metadata: TableMetadata) -> Iterator[int | None]:
     """The ids of all snapshots that the table has or tells of."""
-    yield from _ids(metadata.snapshots_by_id)
+    yield from metadata.snapshots_at_hand
+    yield from metadata.snapshots_by_id
     for snapshot in metadata.snapshots:
         yield snapshot.parent_snapshot_id
     for entry in metadata.snapshot_log:
         yield entry.snapshot_id
-
-
-def _ids(ids: Iterable[int]) -> Iterator[int]:
-    yield from ids

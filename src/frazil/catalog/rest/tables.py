@@ -7,7 +7,7 @@ in the lake's cache of metadata, bounded with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -26,10 +26,12 @@ from frazil.catalog.rest.files.credentials import (
 )
 from frazil.catalog.rest.files.signing import SignedFileIO, SigningPlace, is_signed
 from frazil.catalog.rest.login.base import can_be_sent
-from frazil.catalog.rest.settings import TOKEN
-from frazil.errors import NoSuchTableError, StorageError, UnsupportedError
+from frazil.catalog.rest.settings import SNAPSHOT_LOADING, TOKEN
+from frazil.errors import NoSuchTableError, StorageError, UnsupportedError, ValidationError
 from frazil.format.metadata import TableMetadata, metadata_from_json
+from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
 from frazil.format.new_table import creation_updates
+from frazil.format.snapshots import Snapshot
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
@@ -63,6 +65,7 @@ class TableAnswers:
         self._connection = connection
         self._io = io
         self._key = object()
+        self._is_partial = SNAPSHOT_LOADING.of(connection.properties) == "refs"
 
     def load(self, name: Identifier) -> LoadedTable:
         """Return a table; one that has not changed since it was kept is not sent again."""
@@ -72,6 +75,7 @@ class TableAnswers:
             "GET",
             self._connection.routes.table(name),
             f"load the table {shown(name)}",
+            params={"snapshots": "refs"} if self._is_partial else {},
             headers={} if etag is None else {"If-None-Match": etag},
             refusals=Refusals(missing=NoSuchTableError),
         )
@@ -83,7 +87,7 @@ class TableAnswers:
                     f"changed, and was not asked that"
                 )
             return kept.loaded
-        return self.keep(name, answer)
+        return self._keep(name, answer, is_partial=self._is_partial)
 
     def kept(self, name: Identifier) -> KeptTable | None:
         """Return a table as it was last seen."""
@@ -113,14 +117,19 @@ class TableAnswers:
             UnsupportedError: the server wants reads or writes in a way that this release has not.
             StorageError: the answer is malformed.
         """
+        return self._keep(name, answer, before)
+
+    def _keep(
+        self,
+        name: Identifier,
+        answer: Answer,
+        before: LoadedTable | None = None,
+        *,
+        is_partial: bool = False,
+    ) -> LoadedTable:
         body = answer.json()
-        location = body.get("metadata-location")
-        if not isinstance(location, str) or not location:
-            raise StorageError(
-                f"the REST catalog's server answered without the metadata-location of {shown(name)}"
-            )
-        kept = self.kept(name)
-        metadata = self._metadata(body, location, kept)
+        location = _location(name, body)
+        metadata = self._metadata(name, body, location, is_partial=is_partial)
         if before is not None and "config" not in body and "storage-credentials" not in body:
             loaded = LoadedTable(name, metadata, location, before.io, before.config)
         else:
@@ -140,19 +149,62 @@ class TableAnswers:
         return StagedTable(name, metadata, io, config, creation_updates(metadata))
 
     def _metadata(
-        self, body: Mapping[str, Any], location: str, kept: KeptTable | None
+        self, name: Identifier, body: Mapping[str, Any], location: str, *, is_partial: bool
     ) -> TableMetadata:
         """The metadata, not parsed again where it is of the file that is kept."""
         content = body.get("metadata")
         told = content if isinstance(content, dict) else {}
+        kept = self.kept(name)
         known = None if kept is None else kept.loaded.metadata
-        if known is None or told.get("table-uuid") != known.table_uuid:
-            return metadata_from_json(content, file=location)
-        assert kept is not None
-        is_same_file = kept.loaded.metadata_location == location
-        if is_same_file and told.get("last-updated-ms") == known.last_updated_ms:
+        if known is not None and told.get("table-uuid") != known.table_uuid:
+            known = None
+        is_same_file = kept is not None and kept.loaded.metadata_location == location
+        same_time = known is not None and told.get("last-updated-ms") == known.last_updated_ms
+        if known is not None and is_same_file and same_time:
             return known
-        return metadata_from_json(content, file=location, known=known)
+        metadata = metadata_from_json(content, file=location, known=known)
+        if not is_partial or _has_others_than_referenced(metadata):
+            return metadata
+        get_all = partial(self._all_snapshots, name, metadata, location)
+        return replace(metadata, snapshots=ReferencedSnapshots(metadata.snapshots, get_all))
+
+    def _all_snapshots(
+        self, name: Identifier, partial_metadata: TableMetadata, location: str
+    ) -> Sequence[Snapshot]:
+        """Return all snapshots of a table that was loaded with some of them.
+
+        The table may have changed since: newer snapshots are left out, and those that are at hand
+        stay.
+
+        Raises:
+            NoSuchTableError: the table is gone.
+            ValidationError: the name now belongs to another table.
+        """
+        request = RestRequest(
+            "GET",
+            self._connection.routes.table(name),
+            f"load the snapshots of the table {shown(name)}",
+            params={"snapshots": "all"},
+            refusals=Refusals(missing=NoSuchTableError),
+        )
+        body = self._connection.client.read(request).json()
+        newest = metadata_from_json(
+            body.get("metadata"), file=_location(name, body), known=partial_metadata
+        )
+        if newest.table_uuid != partial_metadata.table_uuid:
+            raise ValidationError(
+                f"{shown(name)} is another table now: its uuid was {partial_metadata.table_uuid} "
+                f"and is {newest.table_uuid}; load it again"
+            )
+        if _location(name, body) == location:
+            return newest.snapshots
+        found = {
+            snapshot.snapshot_id: snapshot
+            for snapshot in newest.snapshots
+            if _was_there(snapshot, partial_metadata)
+        }
+        found |= partial_metadata.snapshots_at_hand
+        return sorted(found.values(), key=lambda each: (each.sequence_number, each.timestamp_ms))
 
     def _files(
         self, name: Identifier, body: Mapping[str, Any], metadata: TableMetadata, ahead_ms: int
@@ -282,6 +334,28 @@ def is_alike(made: TableMetadata, wanted: TableMetadata) -> bool:
         and made.sort_order.fields == wanted.sort_order.fields
         and wanted.properties.items() <= made.properties.items()
     )
+
+
+def _location(name: Identifier, body: Mapping[str, Any]) -> str:
+    location = body.get("metadata-location")
+    if not isinstance(location, str) or not location:
+        raise StorageError(
+            f"the REST catalog's server answered without the metadata-location of {shown(name)}"
+        )
+    return location
+
+
+def _has_others_than_referenced(metadata: TableMetadata) -> bool:
+    """Whether there are snapshots that no branch or tag is at: then all of them were sent."""
+    referenced = {ref.snapshot_id for ref in metadata.refs.values()}
+    return not metadata.snapshots_by_id.keys() <= referenced
+
+
+def _was_there(snapshot: Snapshot, metadata: TableMetadata) -> bool:
+    """Whether a snapshot is no newer than a state of its table."""
+    if metadata.format_version == 1:
+        return snapshot.timestamp_ms <= metadata.last_updated_ms
+    return snapshot.sequence_number <= metadata.last_sequence_number
 
 
 def _is_due(table: LoadedTable) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from frazil.errors import OutdatedUpdateError, ValidationError
 from frazil.format.changes import updates as u
 from frazil.format.changes.apply_statistics import without_snapshots
 from frazil.format.changes.state import MetadataState
+from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotLogEntry, SnapshotRef
 
 
@@ -19,16 +21,22 @@ def add_snapshot(state: MetadataState, update: u.AddSnapshot) -> None:
     state.added_snapshots.add(snapshot.snapshot_id)
     state.updated_ms = snapshot.timestamp_ms
     state.change(
-        snapshots=(*state.now.snapshots, snapshot),
+        snapshots=_with_added(state.now.snapshots, snapshot),
         last_sequence_number=snapshot.sequence_number,
         next_row_id=_next_row_id_after(state, snapshot),
     )
 
 
+def _with_added(snapshots: Sequence[Snapshot], snapshot: Snapshot) -> Sequence[Snapshot]:
+    if isinstance(snapshots, ReferencedSnapshots):
+        return snapshots.with_added(snapshot)
+    return (*snapshots, snapshot)
+
+
 def _check_new(state: MetadataState, snapshot: Snapshot) -> None:
     one = f"the snapshot {snapshot.snapshot_id} cannot be added"
     state.current_schema("snapshot")
-    if snapshot.snapshot_id in state.now.snapshots_by_id:
+    if snapshot.snapshot_id in state.now.snapshots_at_hand:
         raise ValidationError(f"{one}: the table has it already")
     last = state.now.last_sequence_number
     if state.now.format_version == 1:

@@ -184,7 +184,7 @@ def _read_snapshots(
     """The snapshots; those that are known already are the same objects."""
     before: Mapping[Any, Snapshot] = {}
     if known is not None and known.format_version == version:
-        before = known.snapshots_by_id
+        before = known.snapshots_at_hand
     found: list[Snapshot] = []
     for snapshot in fields.objects("snapshots"):
         snapshot_id = snapshot.fields.get("snapshot-id")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from frazil.errors import NoSuchRefError, NoSuchSnapshotError, ValidationError
+from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
@@ -45,6 +46,7 @@ class TableMetadata:
     Counters that a version does not know are 0: `last_sequence_number` in v1, `next_row_id` before
     v3. `table_uuid` is None only for v1 metadata that carries none. `refs` holds `main` whenever
     there is a current snapshot (rule 185). Times are milliseconds since the epoch.
+    `snapshots` is a tuple, or `ReferencedSnapshots` where a server told of some of them.
     """
 
     format_version: int
@@ -60,7 +62,7 @@ class TableMetadata:
     last_partition_id: int
     properties: Mapping[str, str] = field(default_factory=dict)
     current_snapshot_id: int | None = None
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: Sequence[Snapshot] = ()
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     sort_orders: tuple[SortOrder, ...]
@@ -89,7 +91,16 @@ class TableMetadata:
     @cached_property
     def snapshots_by_id(self) -> Mapping[int, Snapshot]:
         """Every snapshot that is kept, by its id."""
+        if isinstance(self.snapshots, ReferencedSnapshots):
+            return self.snapshots.by_id
         return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
+
+    @property
+    def snapshots_at_hand(self) -> Mapping[int, Snapshot]:
+        """The snapshots that no request is needed for, by their ids: of most catalogs every one."""
+        if isinstance(self.snapshots, ReferencedSnapshots):
+            return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots.at_hand}
+        return self.snapshots_by_id
 
     @property
     def schema(self) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,7 @@ class SnapshotHistory(Protocol):
     """What expiry needs to know of a table; `TableMetadata` is one."""
 
     @property
-    def snapshots(self) -> tuple[Snapshot, ...]:
+    def snapshots(self) -> Sequence[Snapshot]:
         """Every snapshot that is kept."""
 
     @property

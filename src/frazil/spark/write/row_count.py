@@ -66,7 +66,7 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
         if (told := _written(snapshot)) is not None:
             found.append(told)
         parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshots_by_id.get(parent)
+        snapshot = None if parent is None else metadata.snapshots_at_hand.get(parent)
     most = max(found, key=lambda each: each.of_a_partition, default=None)
     return most if most is not None and most.partitions >= costs.MANY_PARTITIONS else None
 

@@ -207,7 +207,7 @@ class SnapshotProducer(ABC):
         self.own_snapshots = snapshots_of_transaction(base, committed)
         parent = self.head(base)
         self.validate(base, parent)
-        while self.snapshot_id in base.snapshots_by_id and not self.files.written:
+        while self.snapshot_id in base.snapshots_at_hand and not self.files.written:
             self.snapshot_id = new_snapshot_id()
         sequence_number = base.next_sequence_number
         manifests = assign_sequence_numbers(
@@ -291,14 +291,16 @@ def snapshots_of_transaction(
     """Return the snapshots that earlier steps of a transaction made and nobody else sees."""
     if committed is None or committed is base:
         return frozenset()
-    return frozenset(base.snapshots_by_id.keys() - committed.snapshots_by_id.keys())
+    return frozenset(base.snapshots_at_hand.keys() - committed.snapshots_at_hand.keys())
 
 
 def staged_head(base: TableMetadata, wap_id: str, own: Collection[int]) -> Snapshot | None:
     """Return the newest snapshot of one's own transaction that is staged under a WAP id."""
+    if not own:
+        return None
     staged = (
         snapshot
-        for snapshot in reversed(base.snapshots)
+        for snapshot in reversed(tuple(base.snapshots_at_hand.values()))
         if snapshot.snapshot_id in own and (snapshot.summary or {}).get("wap.id") == wap_id
     )
     return next(staged, None)
