@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -48,13 +49,19 @@ class Seen:
 
 
 class World:
-    """A table whose rows are numbers."""
+    """A table whose rows are numbers.
 
-    def __init__(self, folder: str, version: int) -> None:
+    Args:
+        equal: so many rows have the same values; None where no operation looks at values.
+    """
+
+    def __init__(self, folder: str, version: int, equal: int | None = None) -> None:
         self.catalog = open_catalog("filesystem", folder)
         self.table = make_table(self.catalog, version=version)
         self.version = version
         self.deletes = Deletes()
+        self.equal = equal
+        self.values = {row: row // (equal or 1) for row in range(2 * ROWS)}
         self.ids: dict[str, list[int]] = {}
         self.names = itertools.count()
         first = [self.new_file(range(n * ROWS, (n + 1) * ROWS)) for n in range(2)]
@@ -89,6 +96,32 @@ class World:
         assert len(found) == len(set(found)), "a row is there twice"
         return set(found)
 
+    def values_of(self, rows: Ids) -> Counter[int]:
+        """The values of rows, each as often as it is there."""
+        return Counter(self.values[row] for row in rows)
+
+    def with_equal_rows(self, rows: Ids, seen: Seen) -> Ids:
+        """Live rows and all that equal one of them: a condition holds for all or for none."""
+        values = {self.values[row] for row in rows}
+        return {row for row in self.live(seen) if self.values[row] in values}
+
+    def new_row_like(self, row: int) -> int:
+        """A new row that equals another one."""
+        new = max(self.values) + 1
+        self.values[new] = self.values[row]
+        return new
+
+    def equal_places(self, wanted: Counter[int], seen: Seen, files: Collection[str]) -> Rows | None:
+        """Where live rows of some values are, as many as are wanted; None where there are fewer."""
+        left, found = Counter(wanted), Rows()
+        for path in sorted(files):
+            for n, row in enumerate(self.ids[path]):
+                value = self.values[row]
+                if left[value] and n not in seen.deleted.get(path, ()):
+                    left[value] -= 1
+                    found.setdefault(path, set()).add(n)
+        return None if left.total() else found
+
     def places(self, rows: Ids, seen: Seen, files: Collection[str]) -> Rows:
         """Where live rows are in some files of a snapshot."""
         found: Rows = {}
@@ -122,7 +155,7 @@ class Compared(DeletesCompared):
     ) -> MovedDeletes | None:
         world, now = self.world, self.world.now()
         if world.version < 3:
-            return None
+            return self._moved_by_value(gone, written)
         by_path = {
             path: {world.ids[path][n] for n in self.own_rows[path]}
             for path in gone
@@ -140,6 +173,18 @@ class Compared(DeletesCompared):
             {path: len(rows - found) for path, rows in by_path.items() if rows - found},
         )
 
+    def _moved_by_value(self, gone: Any, written: MovedTo) -> MovedDeletes | None:
+        world, now = self.world, self.world.now()
+        if world.equal is None:
+            return None
+        own = {world.ids[path][n] for path in gone for n in self.own_rows.get(path, ())}
+        files = set(now.files) & set(written.same)
+        places = world.equal_places(world.values_of(own), now, files)
+        if places is None:
+            return None
+        added = tuple(world.deletes.new(2, places))
+        return MovedDeletes(added, (), tuple(places), len(own))
+
     def deleted_since(self, metadata: Any, head: Any, paths: Any, since: int) -> Any:
         now = self.world.now()
         return {
@@ -153,9 +198,10 @@ class Compared(DeletesCompared):
     ) -> DeletesOfCopies | None:
         if not deleted:
             return DeletesOfCopies()
-        if self.world.version < 3:
-            return None
         ids = self.world.ids
+        if self.world.version < 3:
+            gone = {ids[path][n] for path, at in deleted.items() for n in at}
+            return self._deletes_of_equal_rows(gone, copies)
         by_path = {path: {ids[path][n] for n in at} for path, at in deleted.items()}
         gone = set().union(*by_path.values())
         places = {
@@ -170,15 +216,29 @@ class Compared(DeletesCompared):
             {path: len(rows - copied) for path, rows in by_path.items() if rows - copied},
         )
 
+    def _deletes_of_equal_rows(
+        self, gone: Ids, copies: Sequence[DataFile]
+    ) -> DeletesOfCopies | None:
+        world = self.world
+        own = {world.ids[path][n] for path, at in self.own_rows.items() for n in at}
+        if world.equal is None or gone & own:
+            return None
+        files = [file.file_path for file in copies]
+        nothing = Seen(0, files, {}, [])
+        places = world.equal_places(world.values_of(gone), nothing, files)
+        if places is None:
+            return None
+        return DeletesOfCopies(tuple(world.deletes.new(2, places)), len(gone))
+
 
 KINDS = ("delete", "delete", "copy", "rewrite")
-OPERATION = st.tuples(
-    st.sampled_from(KINDS),
+OPERATION_CHOICES = (
     st.integers(0, 3),
     st.sets(st.integers(0, 2 * ROWS - 1), min_size=1, max_size=3),
     st.booleans(),
     st.integers(0, 99),
 )
+OPERATION = st.tuples(st.sampled_from(KINDS), *OPERATION_CHOICES)
 
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -219,6 +279,95 @@ def test_each_success_is_explained_by_the_order_of_the_commits(
             gone = set() if refused or kind == "rewrite" else own
             assert world.live(now) == world.live(before) - gone
             seen.append(now)
+
+
+EQUAL_KINDS = ("delete", "delete", "copy", "rewrite", "insert")
+EQUAL_OPERATION = st.tuples(st.sampled_from(EQUAL_KINDS), *OPERATION_CHOICES)
+
+
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(
+    # A rival deletes the rows, adds one that equals them, and writes the file anew.
+    equal=1,
+    operations=[
+        ("delete", 0, {1}, True, 0),
+        ("insert", 0, {1}, False, 0),
+        ("rewrite", 0, {0}, False, 1),
+        ("delete", 3, {1}, True, 0),
+    ],
+)
+@example(
+    equal=2,
+    operations=[
+        ("delete", 0, {1}, True, 0),
+        ("rewrite", 0, {0}, False, 1),
+        ("delete", 2, {2}, True, 0),
+    ],
+)
+@given(
+    equal=st.sampled_from([1, 2, 3]), operations=st.lists(EQUAL_OPERATION, min_size=4, max_size=9)
+)
+def test_equal_rows_stand_for_each_other_without_ids(equal: int, operations: list[Any]) -> None:
+    """A success takes away as many rows of each value as the operation was about."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(folder, 2, equal)
+        seen = [world.now()]
+        for kind, behind, rows, is_strict, seed in operations:
+            read = seen[-1 - min(behind, len(seen) - 1)]
+            before = seen[-1]
+            own = world.with_equal_rows(rows & world.live(read), read)
+            if kind == "insert" and rows & world.values.keys():
+                new = world.new_row_like(min(rows))
+                append(world, [new])
+                seen.append(world.now())
+                assert world.live(seen[-1]) == world.live(before) | {new}
+                continue
+            if kind == "rewrite":
+                run(world, kind, set(), before, is_strict=False, seed=seed)
+                seen.append(world.now())
+                assert world.live(seen[-1]) == world.live(before)
+                continue
+            if not own:
+                continue
+            wanted = expected_of_equal_rows(world, kind, own, read, seen, is_strict)
+            try:
+                run(world, kind, own, read, is_strict=is_strict, seed=seed)
+            except ConflictError:
+                assert wanted != "goes on"
+                assert world.live(world.now()) == world.live(before)
+                continue
+            assert wanted != "is refused"
+            seen.append(world.now())
+            gone = own & world.live(before) if wanted == "deletes again" else own
+            left = world.values_of(world.live(before)) - world.values_of(gone)
+            assert world.values_of(world.live(seen[-1])) == left
+
+
+def expected_of_equal_rows(
+    world: World, kind: str, own: Ids, read: Seen, seen: Sequence[Seen], is_strict: bool
+) -> str:
+    """How an operation must end; "may do either" where rows may not be told."""
+    now = seen[-1]
+    gone_rows = world.live(read) - world.live(now)
+    is_shared = bool(own & gone_rows)
+    files = world.places(own, read, read.files).keys()
+    are_there = files <= set(now.files)
+    if is_shared:
+        if kind == "delete" and are_there and not is_strict:
+            return "deletes again"
+        return "is refused"
+    if are_there:
+        return "goes on"
+    since = seen[next(n for n, each in enumerate(seen) if each is read) + 1 :]
+    only_moved = all(world.live(each) == world.live(read) for each in since)
+    if kind == "delete" and only_moved and len({tuple(each.files) for each in since}) == 1:
+        return "goes on"
+    return "may do either"
+
+
+def append(world: World, rows: Sequence[int]) -> None:
+    files = TableHandle(world.catalog, world.catalog.load_table("db.t")).files
+    files.append([world.new_file(rows)])
 
 
 def is_refused(world: World, kind: str, own: Ids, read: Seen, now: Seen, is_strict: bool) -> bool:
