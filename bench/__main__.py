@@ -21,6 +21,7 @@ from bench import (
     contention,
     deletes,
     equality,
+    maintenance,
     matching,
     planning,
     scans,
@@ -28,7 +29,6 @@ from bench import (
     small,
     sql,
     streams,
-    upkeep,
     upserted,
     writes,
 )
@@ -54,7 +54,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "equality": equality.run,
     "slopes": slopes.run,
     "sql": sql.run,
-    "upkeep": upkeep.run,
+    "maintenance": maintenance.run,
     "upserted": upserted.run,
 }
 ON_EVERY_SPARK = ("scan", "append", "small")
@@ -64,12 +64,12 @@ def main() -> int:
     """0 when every bar holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
-    parts = sorted({*changes.PARTS, *contention.PARTS, *sql.PARTS, *upkeep.PARTS})
+    parts = sorted({*changes.PARTS, *contention.PARTS, *sql.PARTS, *maintenance.PARTS})
     parser.add_argument(
-        "--part", choices=parts, help="of changes, contention, sql or upkeep, one part"
+        "--part", choices=parts, help="of changes, contention, sql or maintenance, one part"
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
-    parser.add_argument("--rounds", type=int, default=3, help="of changes and upkeep; 0: cold")
+    parser.add_argument("--rounds", type=int, default=3, help="of changes and maintenance; 0: cold")
     parser.add_argument("--row", type=int, choices=sorted(slopes.ROWS), help="one row of slopes")
     parser.add_argument("--large", action="store_true", help="the largest tables of slopes too")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))

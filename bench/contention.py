@@ -165,14 +165,14 @@ def _contest(
             except conflict:
                 rewrites.append((0, 1))
 
-    upkeep = threading.Thread(target=keep_compacting)
-    upkeep.start()
+    maintenance = threading.Thread(target=keep_compacting)
+    maintenance.start()
     started = time.perf_counter()
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
     took = time.perf_counter() - started
     done.set()
-    upkeep.join()
+    maintenance.join()
     return Contest(
         commits=WRITERS * MERGES / took,
         again=len(again),

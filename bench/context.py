@@ -20,7 +20,7 @@ class Context:
 
     Attributes:
         rows: how many rows the big tables have.
-        rounds: how often `changes` and `upkeep` run each side, after a round to warm up; 0 for
+        rounds: how often `changes` and `maintenance` run each side, after a round to warm up; 0 for
             that round alone, which counts then.
         part: of a measurement that has several; all of them unless given.
         row: the row of `slopes` that is measured; None measures all.

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.figures import line, report
 from bench.sessions import start
+from frazil.spark.maintenance import deleting
 from frazil.spark.session import costs
-from frazil.spark.upkeep import deleting
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.progress import Deleting
 

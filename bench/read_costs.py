@@ -1,4 +1,4 @@
-"""The constants of `frazil.table.optimizing.costs.ReadCosts`: `python -m bench.read_costs`.
+"""The constants of `ReadCosts`, which `optimize` counts by: `python -m bench.read_costs`.
 
 One core, a local disk. What counts is the time of the processor that this process, its virtual
 machine and its Python workers take, since other work on the machine does not change it. All reads
@@ -21,11 +21,11 @@ import frazil
 from bench.context import run_all
 from bench.equality_data import TABLE, add_deletes, chosen_ids, make_table
 from frazil.planning.plan import plan
-from frazil.table.optimizing import costs as costs_module
-from frazil.table.optimizing.costs import ReadCosts
-from frazil.table.optimizing.look import now_ms
-from frazil.table.optimizing.planner import plan_optimizing
-from frazil.table.optimizing.settings import OptimizingSettings
+from frazil.table.maintenance.optimizing import costs as costs_module
+from frazil.table.maintenance.optimizing.costs import ReadCosts
+from frazil.table.maintenance.optimizing.look import now_ms
+from frazil.table.maintenance.optimizing.planner import plan_optimizing
+from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 
 ROWS = 1_000_000
 FILES = 200

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 import frazil
 from flights_demo import board as boards
 from flights_demo.engines import Query, engines
-from flights_demo.health import upkeep
+from flights_demo.health import maintenance
 from flights_demo.rows import change_rows
 from flights_demo.show import added_by, console, heading, same_answers, step
 from flights_demo.source import flights_frame, start_spark, unpack
@@ -124,7 +124,7 @@ def stream(
     console.print(f"rows that differ: {differing}; earlier looks are repeatable: {repeatable}")
     board.report(lake_folder / "report-before.html")
     try_engines(board, asked)
-    is_kept = upkeep(board, lake_folder / "report.html")
+    is_kept = maintenance(board, lake_folder / "report.html")
     with step("Ask every engine for the board"):
         answers = {name: ask(BY_STATUS, board) for name, ask in asked.items()}
     is_same = same_answers("Flights and minutes of delay by origin and status", answers)

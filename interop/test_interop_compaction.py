@@ -1,4 +1,4 @@
-"""Upkeep beside the Java runtime: the same tables and counts, and rows that every engine reads."""
+"""Maintenance beside the Java runtime: the same tables and counts; every engine reads the rows."""
 
 from __future__ import annotations
 

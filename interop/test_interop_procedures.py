@@ -147,8 +147,10 @@ def test_results_are_those_of_java(spark: Any, sql_lake: Lake, case: str) -> Non
     assert read[0] == read[1]
 
 
-def test_columns_of_upkeep_are_those_of_java(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
-    table = appended(spark, sql_lake, "called_upkeep")
+def test_columns_of_procedures_are_those_of_java(
+    spark: Any, sql_lake: Lake, tmp_path: Path
+) -> None:
+    table = appended(spark, sql_lake, "called_maintenance")
     parted = sql_lake.create_table("db.called_parted", "id bigint", partition_by="id")
     parted.append(spark.range(3))
     for number, call in enumerate(

@@ -242,7 +242,7 @@ def main() -> None:
             "Queries and writes", list(pairs(QUERIES)), colours
         ),
         "changes-and-streams": lambda colours: plot(
-            "Changes, streams, upkeep and commits", list(pairs(CHANGES)), colours
+            "Changes, streams, maintenance and commits", list(pairs(CHANGES)), colours
         ),
     }
     for name, draw in pictures.items():

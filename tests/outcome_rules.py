@@ -22,8 +22,8 @@ LAST_DELETED = [6, 16, 26]
 BY_ROWS = ("delete", "update", "merge", "upsert")
 BY_KEY = ("changes", "arrival")
 COMPACTIONS = ("binpack", "sort", "zorder")
-UPKEEP = (*COMPACTIONS, "conversion", "positions")
-KINDS = (*BY_ROWS, *BY_KEY, "overwrite", *UPKEEP)
+MAINTENANCE = (*COMPACTIONS, "conversion", "positions")
+KINDS = (*BY_ROWS, *BY_KEY, "overwrite", *MAINTENANCE)
 
 SAME_ROW, SAME_FILE, SAME_PARTITION = "same row", "same file", "same partition"
 OTHER_PARTITION, ADDED, ADDED_MATCH = "other partition", "added row", "added row that matches"
@@ -36,7 +36,7 @@ ROWS_OF_RIVALS = {
     ADDED_MATCH: 9,
 }
 ADDED_ROW, ADDED_BESIDE = 9, 8
-"""What a rival adds before its command, and what it deletes of that where upkeep needs a delete."""
+"""What a rival adds before its command, and what it deletes of that for maintenance of deletes."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Pair:
 def pairs() -> list[Pair]:
     """Every pair that makes sense.
 
-    - Upkeep is about files: it has no row of its own, so "the same row" says no more of it than
-      "the same file", and it has no condition that an added row might match.
+    - Maintenance is about files: it has no row of its own, so "the same row" says no more of it
+      than "the same file", and it has no condition that an added row might match.
     - The mode counts for commands that have one, the isolation level for a first command that does.
     """
     modes = {kind: (COPIED, MARKED) if kind in BY_ROWS else (None,) for kind in KINDS}
@@ -111,8 +111,8 @@ def pairs() -> list[Pair]:
     return [
         Pair(first, rival, place, version, mode, rival_mode, level)
         for first, rival, place, version in itertools.product(KINDS, KINDS, ROWS_OF_RIVALS, (2, 3))
-        if not (place == SAME_ROW and (first in UPKEEP or rival in UPKEEP))
-        and not (place == ADDED_MATCH and first in UPKEEP)
+        if not (place == SAME_ROW and (first in MAINTENANCE or rival in MAINTENANCE))
+        and not (place == ADDED_MATCH and first in MAINTENANCE)
         for mode in modes[first]
         for rival_mode in modes[rival]
         for level in levels[first]
@@ -128,7 +128,7 @@ def outcome(pair: Pair) -> str:
     A compaction is not refused: the group is given up.
     """
     if pair.first in BY_KEY or pair.first in ("conversion", "positions"):
-        # Equality deletes reach whatever is older; upkeep of deletes is made again where it has to.
+        # Equality deletes reach whatever is older; rewrites of deletes are made again then.
         return STANDS
     if pair.first in COMPACTIONS:
         return _of_compaction(pair)
@@ -146,7 +146,7 @@ def _of_rows(pair: Pair) -> str:
     if pair.place == SAME_ROW and not pair.first == pair.rival == "delete":
         stands = False
     elif pair.rival in ("conversion", "positions"):
-        # Upkeep changes files, never rows.
+        # Maintenance changes files, never rows.
         stands = True
     elif _marks(pair):
         # In version 2 the row that both delete is not looked for in a copy.
@@ -200,7 +200,7 @@ def rows_at_first(pair: Pair) -> list[Row]:
 def after(kind: str, rows: list[Row], about: tuple[int, ...], writer: str) -> list[Row]:
     """The rows after a command."""
     others = [row for row in rows if row[0] not in about]
-    if kind in UPKEEP:
+    if kind in MAINTENANCE:
         return rows
     if kind == "delete":
         return others

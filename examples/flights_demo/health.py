@@ -1,4 +1,4 @@
-"""A table's health after a stream: what upkeep is worth it, what it does, and what reads gain."""
+"""A table's health after a stream: what maintenance it is worth, does, and gains for reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 import frazil
 from flights_demo.show import console, heading, step, step_on
-from frazil.table.optimizing.choices import OptimizingPlan
+from frazil.table.maintenance.optimizing.choices import OptimizingPlan
 
 RUNS = 3
 
@@ -25,11 +25,11 @@ def query_seconds(table: frazil.Table) -> float:
     return min(found)
 
 
-def upkeep(table: frazil.Table, report: Path) -> bool:
+def maintenance(table: frazil.Table, report: Path) -> bool:
     """Optimize a table, report on it, and expire its snapshots; whether its rows stayed."""
     heading(f"The health of {table.name}")
     rows, seconds = table.scan().count(), query_seconds(table)
-    with step("Look what upkeep is worth it (dry run): no data file is opened"):
+    with step("Look what maintenance is worth it (dry run): no data file is opened"):
         plan = table.optimize(dry_run=True)
     print(plan)
     with step_on(table, "Optimize"):

@@ -60,33 +60,33 @@ if TYPE_CHECKING:
     from frazil.planning.scan_plan import ScanPlan
     from frazil.spark.aggregates import Aggregation
     from frazil.spark.changes.incremental import IncrementalScan
-    from frazil.spark.compaction.results import (
+    from frazil.spark.lake import Lake, connect, open_table
+    from frazil.spark.lake.views import View
+    from frazil.spark.lake_transaction.transaction import LakeTransaction
+    from frazil.spark.local.session import local_session
+    from frazil.spark.maintenance.compaction.results import (
         CompactionResult,
         ConversionResult,
         ManifestsResult,
         PositionDeletesResult,
     )
-    from frazil.spark.lake import Lake, connect, open_table
-    from frazil.spark.lake.views import View
-    from frazil.spark.lake_transaction.transaction import LakeTransaction
-    from frazil.spark.local.session import local_session
+    from frazil.spark.maintenance.optimizing.results import OptimizeResult
+    from frazil.spark.maintenance.stats_results import PartitionStatsResult, TableStatsResult
     from frazil.spark.migration.add_files import AddFilesResult
-    from frazil.spark.optimizing.results import OptimizeResult
     from frazil.spark.row_level.figures import ChangeResult
     from frazil.spark.row_level.merging.builder import MergeBuilder
     from frazil.spark.scan import Scan
     from frazil.spark.table import Table
     from frazil.spark.transaction.table import TableTransaction, TransactionTable
-    from frazil.spark.upkeep.stats_results import PartitionStatsResult, TableStatsResult
     from frazil.spark.upserts.once import Batch
     from frazil.spark.upserts.result import ApplyChangesResult
     from frazil.storage.caches import CacheStatistics
     from frazil.table.maintenance.check import CheckResult
     from frazil.table.maintenance.expire import ExpireResult
+    from frazil.table.maintenance.optimizing.choices import OptimizingPlan
     from frazil.table.maintenance.orphans import OrphanFilesResult
     from frazil.table.maintenance.repair import RepairResult
     from frazil.table.maintenance.table_path import RewriteTablePathResult
-    from frazil.table.optimizing.choices import OptimizingPlan
     from frazil.table.updates.references import Retention
     from frazil.table.updates.schema import UpdateSchema
     from frazil.table.updates.spec import UpdateSpec
@@ -183,21 +183,21 @@ _HOMES: Final = {
     "CacheStatistics": "frazil.storage.caches",
     "ChangeResult": "frazil.spark.row_level.figures",
     "CheckResult": "frazil.table.maintenance.check",
-    "CompactionResult": "frazil.spark.compaction.results",
-    "ConversionResult": "frazil.spark.compaction.results",
+    "CompactionResult": "frazil.spark.maintenance.compaction.results",
+    "ConversionResult": "frazil.spark.maintenance.compaction.results",
     "ExpireResult": "frazil.table.maintenance.expire",
     "IncrementalScan": "frazil.spark.changes.incremental",
     "Lake": "frazil.spark.lake",
     "LakeTransaction": "frazil.spark.lake_transaction.transaction",
-    "ManifestsResult": "frazil.spark.compaction.results",
+    "ManifestsResult": "frazil.spark.maintenance.compaction.results",
     "MergeBuilder": "frazil.spark.row_level.merging.builder",
     "NestedField": "frazil.format.types",
-    "OptimizeResult": "frazil.spark.optimizing.results",
-    "OptimizingPlan": "frazil.table.optimizing.choices",
+    "OptimizeResult": "frazil.spark.maintenance.optimizing.results",
+    "OptimizingPlan": "frazil.table.maintenance.optimizing.choices",
     "OrphanFilesResult": "frazil.table.maintenance.orphans",
     "PartitionSpec": "frazil.format.partitions.partitioning",
-    "PartitionStatsResult": "frazil.spark.upkeep.stats_results",
-    "PositionDeletesResult": "frazil.spark.compaction.results",
+    "PartitionStatsResult": "frazil.spark.maintenance.stats_results",
+    "PositionDeletesResult": "frazil.spark.maintenance.compaction.results",
     "RepairResult": "frazil.table.maintenance.repair",
     "Retention": "frazil.table.updates.references",
     "RewriteTablePathResult": "frazil.table.maintenance.table_path",
@@ -207,7 +207,7 @@ _HOMES: Final = {
     "Snapshot": "frazil.format.snapshots",
     "SortOrder": "frazil.format.sorting",
     "Table": "frazil.spark.table",
-    "TableStatsResult": "frazil.spark.upkeep.stats_results",
+    "TableStatsResult": "frazil.spark.maintenance.stats_results",
     "TableTransaction": "frazil.spark.transaction.table",
     "TransactionTable": "frazil.spark.transaction.table",
     "UpdateSchema": "frazil.table.updates.schema",

@@ -9,14 +9,14 @@ from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
-from frazil.spark.compaction.arranging.curves import (
+from frazil.spark.maintenance.compaction.arranging.curves import (
     ColumnRanges,
     CurveOfRows,
     bits_of,
     places_on_curve,
 )
-from frazil.spark.compaction.options import CompactionOptions
-from frazil.spark.compaction.sizes import FileSizes
+from frazil.spark.maintenance.compaction.options import CompactionOptions
+from frazil.spark.maintenance.compaction.sizes import FileSizes
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 5])

@@ -7,7 +7,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk
 
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
-from frazil.spark.compaction import conversion
+from frazil.spark.maintenance.compaction import conversion
 from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark

@@ -7,7 +7,7 @@ from compacted_tables import Modelled
 
 from ci_share import only_in_soak
 from frazil.errors import ValidationError
-from frazil.spark.compaction import manifests as on_spark
+from frazil.spark.maintenance.compaction import manifests as on_spark
 from frazil.spark.session import costs
 from frazil.table.manifests import clusters
 from frazil.table.snapshots import rewrite_manifests as operation

@@ -11,7 +11,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
 
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
-from frazil.spark.compaction import rewriting
+from frazil.spark.maintenance.compaction import rewriting
 
 pytestmark = pytest.mark.spark
 

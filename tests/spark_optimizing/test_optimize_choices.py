@@ -14,9 +14,9 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import LongType, NestedField
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
-from frazil.table.optimizing.choices import OptimizingKind, Work
-from frazil.table.optimizing.planner import plan_optimizing
-from frazil.table.optimizing.settings import OptimizingSettings
+from frazil.table.maintenance.optimizing.choices import OptimizingKind, Work
+from frazil.table.maintenance.optimizing.planner import plan_optimizing
+from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 
 MIB = 1 << 20
 NOW = 10_000_000_000

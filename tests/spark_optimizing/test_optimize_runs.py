@@ -9,9 +9,9 @@ from compacted_tables import Modelled
 
 from ci_share import only_in_soak
 from frazil.errors import PredicateError
-from frazil.spark.optimizing import optimize as optimizing
-from frazil.spark.optimizing.watch import watch
-from frazil.table.optimizing.choices import OptimizingKind, Work
+from frazil.spark.maintenance.optimizing import optimize as optimizing
+from frazil.spark.maintenance.optimizing.watch import watch
+from frazil.table.maintenance.optimizing.choices import OptimizingKind, Work
 
 pytestmark = pytest.mark.spark
 

@@ -1,6 +1,6 @@
 """A process that changes a table at random.
 
-history_worker.py <catalog> <folder> <writer> <isolation> <log> <changes or upkeep>
+history_worker.py <catalog> <folder> <writer> <isolation> <log> <changes or maintenance>
 
 Waits until the file `go` is in the folder, and works until `stop` is. Before each change it writes
 a line with what it is about to do, and after it another with the outcome.
@@ -20,7 +20,7 @@ from table_cases import open_catalog
 from frazil.errors import CommitFailedError, ConflictError
 
 KEYS = 40
-UPKEEP = ("compact", "compact", "convert", "positions", "mode")
+MAINTENANCE = ("compact", "compact", "convert", "positions", "mode")
 MODES = ("merge-on-read", "copy-on-write")
 LEAST = 4
 """Changes, on however slow a machine."""
@@ -33,7 +33,7 @@ class Worker:
         self.spark, self.table, self.isolation = spark, table, isolation
         self.random = random.Random(writer)
         self.writer = writer
-        self.looks_after = role == "upkeep"
+        self.looks_after = role == "maintenance"
         self.count = 0
 
     def next_change(self):
@@ -42,7 +42,7 @@ class Worker:
         self.count += 1
         op = f"w{self.writer}-{self.count}"
         kinds = ["append", "delete", "update", "update", "merge", "merge", "overwrite", "rewrite"]
-        kind = r.choice(UPKEEP if self.looks_after else [*kinds, "compact", "by key"])
+        kind = r.choice(MAINTENANCE if self.looks_after else [*kinds, "compact", "by key"])
         change = {"op": op, "kind": kind}
         low = r.randrange(KEYS)
         if kind in ("delete", "update", "overwrite"):

@@ -8,7 +8,7 @@ import fastavro
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from upkeep.independent_walk import local
+from maintenance.independent_walk import local
 
 DATA, POSITIONS, KEYS = 0, 1, 2
 REMOVED = 2

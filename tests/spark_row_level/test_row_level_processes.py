@@ -110,7 +110,7 @@ def history(folder, kind, writers, seconds, isolation, kills):
     chance = random.Random(kills)
     try:
         for number in range(writers):
-            workers.start("upkeep" if number % 4 == 3 else "changes")
+            workers.start("maintenance" if number % 4 == 3 else "changes")
         workers.wait(workers.are_ready, "the workers do not start")
         (folder / "go").touch()
         end = time.monotonic() + seconds

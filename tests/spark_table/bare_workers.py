@@ -377,12 +377,12 @@ def large(spark, lake):
     return steps
 
 
-def upkeep(spark, lake):
+def maintenance(spark, lake):
     """Statistics and orphans of a small table."""
     table = lake.create_table(
         "db.kept", "id bigint, s string, n timestamp_ntz, d decimal(9, 2)", partition_by=["s"]
     )
-    steps = Steps(table, "upkeep")
+    steps = Steps(table, "maintenance")
     rows = [(n, f"s{n % 2}") for n in range(4)]
     df = frame(spark, rows, "id bigint, s string").selectExpr(
         "*", "timestamp_ntz'2024-01-01 00:00:00' n", "cast(id as decimal(9, 2)) d"
@@ -433,7 +433,7 @@ def main(folder, python, remote, parts):
         steps += [
             changed(spark, lake, [], 3),
             of_variants(spark, lake),
-            upkeep(spark, lake),
+            maintenance(spark, lake),
             large(spark, lake),
         ]
         if remote == "local":

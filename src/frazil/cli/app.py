@@ -37,7 +37,7 @@ MODULES = (
     "statistics",
     "add_files",
     "setup.adopt",
-    "upkeep",
+    "maintenance",
     "optimize",
     "call",
     "sql",

@@ -11,26 +11,26 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.predicates.expressions import Expression
 from frazil.spark.changes.table_changes import TableChanges
-from frazil.spark.compaction.compact import CompactionArguments
-from frazil.spark.compaction.results import CompactionResult, ConversionResult
 from frazil.spark.creation import ReplaceTable
-from frazil.spark.maintenance import TableMaintenance
+from frazil.spark.maintenance.compaction.compact import CompactionArguments
+from frazil.spark.maintenance.compaction.results import CompactionResult, ConversionResult
+from frazil.spark.maintenance.optimizing.optimize import OnOptimize, optimize, plan_table
+from frazil.spark.maintenance.optimizing.results import OptimizeResult
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.metadata_frames.inspector import TableInspector
-from frazil.spark.optimizing.optimize import OnOptimize, optimize, plan_table
-from frazil.spark.optimizing.results import OptimizeResult
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.row_level.options import CommitOptions, OnProgress
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.table_files import TableFiles
+from frazil.spark.table_maintenance import TableMaintenance
 from frazil.spark.transaction.reads import TableReads
 from frazil.spark.transaction.table import TableTransaction
 from frazil.spark.upserts.commands import ChangeCommands
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.inspector import SnapshotChoice
+from frazil.table.maintenance.optimizing.choices import OptimizingPlan
 from frazil.table.operations import TableOperations
-from frazil.table.optimizing.choices import OptimizingPlan
 from frazil.table.report.write import write_report
 from frazil.table.updates.replacement import DefinitionKwargs
 
@@ -38,8 +38,8 @@ from frazil.table.updates.replacement import DefinitionKwargs
 class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle):
     """An Iceberg table: `append`, `overwrite`, `scan`, and every change of a `TableHandle`.
 
-    Upkeep is at `maintenance`, all metadata tables are at `inspect`, and commits of files that are
-    already written at `files`.
+    What keeps a table small is at `maintenance`, all metadata tables are at `inspect`, and commits
+    of files that are already written at `files`.
 
     A handle shows the table as it was when it was loaded
     or last changed through it; writes refresh it first, reads do not (`refresh`).
@@ -70,10 +70,10 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """Upkeep: `maintenance.expire_snapshots()` and others."""
+        """What keeps the table small: `maintenance.expire_snapshots()` and others."""
         return TableMaintenance(self.port)
 
-    # -- upkeep of every day ---------------------------------------------------------------------
+    # -- maintenance of every day ----------------------------------------------------------------
 
     def compact(
         self,
@@ -118,7 +118,7 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         snapshot_properties: Mapping[str, str] | None = None,
         on_progress: OnOptimize | None = None,
     ) -> OptimizingPlan | OptimizeResult:
-        """Do the upkeep that is worth it, and nothing else.
+        """Do the maintenance that is worth it, and nothing else.
 
         Fragments are put together, and equality deletes become positions or vectors (minor).
         Files of whose rows many are deleted, and files that are too small, are rewritten (major).

@@ -13,7 +13,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import SortOrder
 from frazil.table.inspect.inspector import Inspector
-from frazil.table.maintenance.upkeep import Maintenance
+from frazil.table.maintenance.table_maintenance import Maintenance
 from frazil.table.operations import TableOperations
 from frazil.table.port import HandlePort
 from frazil.table.time_travel import Moment, find_snapshot
@@ -164,7 +164,7 @@ class TableHandle(TableOperations):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Upkeep: `maintenance.expire_snapshots()` and others."""
+        """What keeps the table small: `maintenance.expire_snapshots()` and others."""
         return Maintenance(self.port)
 
     def snapshot(

@@ -13,7 +13,7 @@ from frazil.format.sorting import SortExpr, SortField
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.file_changes import FileChanges
-from frazil.table.maintenance.upkeep import StatisticsChanges
+from frazil.table.maintenance.table_maintenance import StatisticsChanges
 from frazil.table.port import TablePort
 from frazil.table.snapshots.cherry_pick import CherryPick, publication
 from frazil.table.time_travel import Moment
@@ -86,7 +86,7 @@ class TableOperations(OnDriver):
         """Raise the format version; there is no way back."""
         self.port.run(properties.upgrade(format_version))
 
-    # -- what serves engines and upkeep ----
+    # -- what serves engines and maintenance ----
 
     @property
     def files(self) -> FileChanges:
@@ -95,7 +95,7 @@ class TableOperations(OnDriver):
 
     @property
     def maintenance(self) -> StatisticsChanges:
-        """Upkeep: here, which statistics files the table has."""
+        """What of a table's maintenance a transaction can do: its statistics files."""
         return StatisticsChanges(self.port)
 
     # -- branches, tags, the current snapshot ----

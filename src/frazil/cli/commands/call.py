@@ -1,4 +1,4 @@
-"""`frazil call`: upkeep by the text of a CALL."""
+"""`frazil call`: maintenance by the text of a CALL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from frazil.spark.procedures.statement import parse_call
 @click.argument("statement")
 @click.option("--yes", is_flag=True, help="Do not ask before files are deleted.")
 def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
-    """Run a procedure of upkeep, as CALL does in Spark's SQL with Iceberg's Java runtime.
+    """Run a procedure of maintenance, as CALL does in Spark's SQL with Iceberg's Java runtime.
 
     STATEMENT is CALL system.procedure(arguments). A wrong name lists those that there are, and
     wrong arguments show the right ones. Before files are deleted it shows which, and asks;

@@ -1,4 +1,4 @@
-"""`frazil optimize`: upkeep by the triggers of a table, once or on a schedule."""
+"""`frazil optimize`: maintenance by the triggers of a table, once or on a schedule."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
 from frazil.cli.progress import shown_progress
 from frazil.errors import FrazilError
-from frazil.spark.optimizing.results import OptimizeResult
-from frazil.spark.optimizing.watch import watch
+from frazil.spark.maintenance.optimizing.results import OptimizeResult
+from frazil.spark.maintenance.optimizing.watch import watch
 from frazil.spark.table import Table
-from frazil.table.optimizing.choices import OptimizingPlan
-from frazil.table.optimizing.look import look
+from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+from frazil.table.maintenance.optimizing.look import look
 
 
 @command(
@@ -45,7 +45,7 @@ def optimize(
     watches: bool,
     interval: float | None,
 ) -> None:
-    """Do the upkeep that is worth it: small files, equality deletes, files of deleted rows.
+    """Do the maintenance that is worth it: small files, equality deletes, files of deleted rows.
 
     The triggers are the table's properties self-optimizing.…; --watch runs beside writers.
     """

@@ -388,7 +388,7 @@ class Lake(
     def call(
         self, statement: str, *, on_progress: Callable[[Any], None] | None = None
     ) -> DataFrame:
-        """Run a procedure of upkeep by the text that Iceberg's Java runtime takes in SQL.
+        """Run a procedure of maintenance by the text that Iceberg's Java runtime takes in SQL.
 
         Names, arguments and columns of the result are Java's. Arguments stand in their order or by
         name, and names may be in any case. A timestamp without a zone is in the session's. The work

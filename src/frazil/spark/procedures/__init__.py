@@ -1,1 +1,1 @@
-"""Upkeep as SQL: ``CALL system.…`` with the names of Java's procedures."""
+"""Maintenance as SQL: ``CALL system.…`` with the names of Java's procedures."""

@@ -16,9 +16,9 @@ from frazil.errors import ProcedureError
 from frazil.spark.procedures.of_changes import OF_CHANGES
 from frazil.spark.procedures.of_files import OF_FILES
 from frazil.spark.procedures.of_frazil import OF_FRAZIL
+from frazil.spark.procedures.of_maintenance import OF_MAINTENANCE
 from frazil.spark.procedures.of_migration import OF_MIGRATION
 from frazil.spark.procedures.of_snapshots import OF_SNAPSHOTS
-from frazil.spark.procedures.of_upkeep import OF_UPKEEP
 from frazil.spark.procedures.parameters import Arguments, arguments_of
 from frazil.spark.procedures.procedure import Caller, Procedure
 from frazil.spark.procedures.statement import CallStatement, parse_call
@@ -28,7 +28,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     for each in (
         *OF_SNAPSHOTS,
         *OF_FILES,
-        *OF_UPKEEP,
+        *OF_MAINTENANCE,
         *OF_MIGRATION,
         *OF_CHANGES,
         *OF_FRAZIL,

@@ -6,14 +6,14 @@ from typing import Final
 
 from frazil.errors import ProcedureError
 from frazil.format import types as I
-from frazil.spark.compaction.results import (
+from frazil.spark.maintenance.compaction.results import (
     CompactionResult,
     ManifestsResult,
     PositionDeletesResult,
 )
-from frazil.spark.maintenance import TableMaintenance
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.spark.table_maintenance import TableMaintenance
 from frazil.table.maintenance.expire import ExpireResult
 
 _INT: Final = I.IntegerType()

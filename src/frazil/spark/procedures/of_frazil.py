@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from frazil.format import types as I
-from frazil.spark.compaction.results import ConversionResult
+from frazil.spark.maintenance.compaction.results import ConversionResult
 from frazil.spark.procedures.parameters import Arguments, Parameter
 from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure
 

@@ -86,10 +86,11 @@ PLANNED_BYTES: Final = 256 << 20
 
 REWRITTEN_BYTES: Final = 64 << 20
 """Manifests of up to so many bytes together are rewritten here, where all of them are held unpacked
-meanwhile; executors shuffle what they hold. Measured by `manifests` of ``make bench ONLY=upkeep``.
+meanwhile; executors shuffle what they hold. Measured by `manifests` of
+``make bench ONLY=maintenance``.
 """
 
-# -- upkeep ----
+# -- maintenance ----
 
 DELETED_FILES: Final = 10_000
 """Up to so many files are deleted here: a minute's work of 16 threads at most, even where a store

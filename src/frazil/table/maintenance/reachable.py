@@ -1,4 +1,4 @@
-"""Every file that a table's metadata reaches: what upkeep must leave in place."""
+"""Every file that a table's metadata reaches: what maintenance must leave in place."""
 
 from __future__ import annotations
 

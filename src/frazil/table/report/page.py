@@ -13,9 +13,9 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import count_in
 from frazil.planning.plan import plan
 from frazil.storage.files import FileIO
-from frazil.table.optimizing.choices import OptimizingPlan
-from frazil.table.optimizing.look import look
-from frazil.table.optimizing.settings import OptimizingSettings
+from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+from frazil.table.maintenance.optimizing.look import look
+from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 from frazil.table.report.charts import Chart, deletes_chart, sizes_chart, snapshots_chart
 
 _MOST_ROWS: Final = 50
@@ -79,7 +79,7 @@ document.body.dataset.drawn = Object.keys(charts).length;
 
 
 def report_page(name: str, metadata: TableMetadata, io: FileIO) -> str:
-    """Return a page about a table: its snapshots, files and deletes, and what upkeep it needs.
+    """Return a page about a table: its snapshots, files and deletes, and what maintenance it needs.
 
     Args:
         name: the table's.

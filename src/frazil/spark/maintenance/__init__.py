@@ -1,0 +1,1 @@
+"""Maintenance whose work executors share: orphan files, statistics, checks."""

@@ -1,0 +1,248 @@
+"""Rewritten groups become part of the table; those that lost their files are given up.
+
+Where others only deleted rows of a group's files meanwhile, the group goes on with these deletes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+import polars as pl
+
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content
+from frazil.format.properties.table import RETRIES, RETRY_TIMEOUT
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.snapshots.summaries import MOVED_ROWS
+from frazil.planning.plan import plan
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.maintenance.compaction.following import FollowedDeletes
+from frazil.spark.maintenance.compaction.results import FailedGroup
+from frazil.spark.maintenance.compaction.rewriting import Rewriter, RewrittenGroup
+from frazil.spark.port import SparkPort
+from frazil.table.commit.definition import Definition
+from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.rewrite import RewriteFiles
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destiny:
+    """What became of groups that were to be committed together.
+
+    Attributes:
+        committed: groups that are part of the table.
+        failures: groups that others' commits took the files of.
+        removed_deletes: delete files that went with them.
+        snapshot_id: of the commit, if there was one.
+    """
+
+    committed: tuple[RewrittenGroup, ...] = ()
+    failures: tuple[FailedGroup, ...] = ()
+    removed_deletes: int = 0
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SortedOut:
+    """What a look at the branch said of groups whose commit conflicts.
+
+    Attributes:
+        snapshot_id: the snapshot that was looked at, as if the other groups had been read there.
+        lost: groups that others changed.
+        follows: whether a group got deletes that others committed.
+    """
+
+    snapshot_id: int
+    lost: tuple[RewrittenGroup, ...]
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Commits groups of one compaction, one commit after the other.
+
+    Attributes:
+        writes: the table.
+        rewriter: what the groups were made by.
+        start: the snapshot that was read.
+        branch: the branch that the snapshots become the head of.
+        snapshot_properties: entries for their summaries.
+    """
+
+    port: SparkPort
+    rewriter: Rewriter
+    start: Snapshot
+    branch: str | None
+    snapshot_properties: dict[str, str] = field(default_factory=dict)
+
+    def commit(self, groups: Sequence[RewrittenGroup]) -> list[Destiny]:
+        """Commit groups; whoever conflicts is given up, and the others are tried again.
+
+        From here on the groups' files are removed where it is certain that they are not part of
+        the table, and nowhere else.
+
+        Raises:
+            CommitFailedError: others kept being first.
+            CommitStateUnknownError: the outcome is unknown; nothing was removed.
+        """
+        left = list(groups)
+        try:
+            return list(self._destinies(left))
+        except BaseException:
+            for each in left:
+                self.rewriter.discard(each)
+            raise
+
+    def _destinies(self, left: list[RewrittenGroup]) -> Iterator[Destiny]:
+        """What becomes of groups; `left` has those that are surely not committed."""
+        validated_from = self.start.snapshot_id
+        properties = self.rewriter.metadata.properties
+        tries_left, ends = RETRIES.of(properties), monotonic() + RETRY_TIMEOUT.of(properties) / 1000
+        while left:
+            try:
+                yield self._committed(left, validated_from)
+                return
+            except ConflictError as error:
+                if not left:
+                    raise
+                _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
+                sorted_out = self._sorted_out(left)
+                lost, conflict = sorted_out.lost, error
+                # Who could go on every time is not given up, however often others delete rows.
+                goes_on = sorted_out.follows and sorted_out.snapshot_id != validated_from
+                validated_from = sorted_out.snapshot_id
+            tries_left -= bool(lost) or not goes_on
+            if tries_left < 0 or monotonic() > ends:
+                lost = tuple(left)
+            yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
+
+    def _committed(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
+        metadata = self.rewriter.metadata
+        keeps = self.rewriter.options.keeps_sequence_number and metadata.format_version > 1
+        groups = tuple(left)
+        operation = _Rewrite(
+            self.port.io,
+            removed=[file for each in groups for file in each.removed],
+            added=[file for each in groups for file in each.added],
+            added_deletes=[file for each in groups for file in each.deletes],
+            data_sequence_number=self.start.sequence_number if keeps else None,
+            from_snapshot=validated_from,
+            options=snapshot_options(
+                branch=self.branch,
+                snapshot_properties=self._properties(groups),
+                definition=Definition.of(metadata),
+            ),
+        )
+        try:
+            self.port.run(operation)
+        finally:
+            if not operation.was_abandoned:
+                left.clear()
+        return Destiny(
+            committed=groups,
+            removed_deletes=len(operation.removed_deletes.removed),
+            snapshot_id=operation.snapshot_id,
+        )
+
+    def _properties(self, groups: Sequence[RewrittenGroup]) -> dict[str, str]:
+        """Entries of the summary, with the rows that others deleted meanwhile."""
+        moved = sum(each.moved_rows for each in groups)
+        if not moved:
+            return self.snapshot_properties
+        return {**self.snapshot_properties, MOVED_ROWS: str(moved)}
+
+    def _sorted_out(self, left: list[RewrittenGroup]) -> _SortedOut:
+        """Compare the groups' files and deletes with those that the branch has now.
+
+        Groups of whose files others deleted rows get the same deletes of their new files.
+        """
+        metadata = self.port.newest()
+        head = branch_head(metadata, self.branch or MAIN_BRANCH)
+        if head is None:
+            return _SortedOut(self.start.snapshot_id, tuple(left))
+        then, now = self.rewriter.target.plan, plan(metadata, head, self.port.io)
+        paths = {file.file_path for each in left for file in each.removed}
+        gone, changed = self._gone(now, paths), self._changed_paths(then, now, paths)
+        follower = FollowedDeletes(self.rewriter.target, now)
+        lost: list[RewrittenGroup] = []
+        follows = False
+        for place, each in enumerate(left):
+            own = {file.file_path for file in each.removed}
+            if own.isdisjoint(gone | changed.keys()):
+                continue
+            by_position = own.isdisjoint(gone) and not any(changed.get(path) for path in own)
+            followed = follower.followed(each) if by_position else None
+            if followed is None:
+                lost.append(each)
+                continue
+            self.rewriter.discard_deletes(each)
+            left[place], follows = followed, True
+        return _SortedOut(head.snapshot_id, tuple(lost), follows)
+
+    def _gone(self, now: ScanPlan, paths: Collection[str]) -> frozenset[str]:
+        """Those of some files that are not there any more."""
+        here = now.files.filter(pl.col("file_path").is_in(list(paths)))
+        return frozenset(paths) - frozenset(here["file_path"])
+
+    def _changed_paths(
+        self, then: ScanPlan, now: ScanPlan, paths: Collection[str]
+    ) -> dict[str, bool]:
+        """Those of some files to which other deletes apply; true where new ones are by equality."""
+        wanted = pl.DataFrame({"file_path": list(paths)}, schema={"file_path": pl.String()})
+        before, after = self._deletes_of(then, wanted), self._deletes_of(now, wanted)
+        keys = before.columns
+        others = (pl.col("content") != int(Content.POSITION_DELETES)).alias("others")
+        removed = before.join(after, on=keys, how="anti", nulls_equal=True)
+        added = after.join(before, on=keys, how="anti", nulls_equal=True)
+        differs = pl.concat(
+            [
+                removed.select("file_path", pl.lit(False).alias("others")),
+                added.select("file_path", others),
+            ]
+        )
+        return dict(differs.group_by("file_path").agg(pl.col("others").any()).iter_rows())
+
+    def _deletes_of(self, of: ScanPlan, wanted: pl.DataFrame) -> pl.DataFrame:
+        """The deletes that apply to each of some files, as far as the new files are without them.
+
+        Later equality deletes reach files that keep the sequence number.
+        """
+        deletes = of.deletes
+        if self.rewriter.options.keeps_sequence_number:
+            is_later = (pl.col("content") == int(Content.EQUALITY_DELETES)) & (
+                pl.col("sequence_number") > self.start.sequence_number
+            )
+            deletes = deletes.filter(~is_later)
+        named = deletes.select(
+            "delete", pl.col("file_path").alias("delete_path"), "content_offset", "content"
+        )
+        files = of.files.select("ordinal", "file_path").join(wanted, on="file_path", how="semi")
+        return (
+            files.join(of.delete_index.on(files["ordinal"]).expanded(), on="ordinal")
+            .join(named, on="delete")
+            .select("file_path", "delete_path", "content_offset", "content")
+        )
+
+    def _given_up(
+        self, left: list[RewrittenGroup], group: RewrittenGroup, error: ConflictError
+    ) -> FailedGroup:
+        left.remove(group)
+        self.rewriter.discard(group)
+        return group.failed(error, is_conflict=True)
+
+
+class _Rewrite(RewriteFiles):
+    """Knows whether it is certain that it did not become part of the table."""
+
+    was_abandoned = False
+
+    def on_abandoned(self) -> None:
+        """Remove the manifests."""
+        self.was_abandoned = True
+        super().on_abandoned()

@@ -1,0 +1,254 @@
+"""Rows that nothing changes go from files into files by Arrow, without becoming rows of Spark.
+
+Decoding and encoding is most of what bin packing costs, and Arrow does it in a third of the time.
+Executors copy; files that need more than a copy are left to Spark's own reader and writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import InvalidDataFileError, StorageError
+from frazil.format import types as I
+from frazil.format.manifests import DataFile
+from frazil.format.metadata import TableMetadata
+from frazil.format.schema import Schema
+from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
+from frazil.spark.maintenance.compaction.groups import FileGroup
+from frazil.spark.row_level.target import Target
+from frazil.spark.session.packages import have_packages, lacks_packages
+from frazil.spark.session.tasks import map_batches, own_error
+from frazil.spark.write.arrow import ArrowTask, arrow_schema
+from frazil.spark.write.files import FileWrite
+from frazil.storage.file_kinds import DATA_FILES
+from frazil.storage.files import FileIO, local_path
+from frazil.storage.parquet.field_ids import stored_field_id
+from frazil.storage.parquet.row_sources import RowSource
+
+_LEGACY: Final = b"org.apache.spark.legacy"
+_SOURCES: Final = "file int, place bigint, path string, first_row_id bigint, sequence_number bigint"
+_ROWS_AT_ONCE: Final = 1 << 17
+_COPIED: Final = (
+    I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DateType,
+    I.DecimalType, I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType,
+)  # fmt: skip
+"""Types that Arrow and Spark store alike."""
+
+_OF_PARQUET: Final = {"parquet.dictionary.page.size", "parquet.page.size", "parquet.block.size"}
+"""Settings that both writers have."""
+
+
+def can_copy(metadata: TableMetadata, files: Target, group: FileGroup) -> bool:
+    """Return whether a group's rows may stay as they are: nothing is deleted, sorted or added."""
+    return (
+        metadata.sort_order.is_unsorted
+        and group.is_of_output_spec
+        and not group.has_deletes
+        and all(_is_copied(field.field_type) for field in metadata.schema.fields)
+        and all(each.lower() == "parquet" for each in files.plan.files["file_format"].unique())
+    )
+
+
+def _is_copied(field_type: I.IcebergType) -> bool:
+    if isinstance(field_type, I.StructType | I.ListType | I.MapType):
+        return all(_is_copied(part.field_type) for part in field_type.fields)
+    return isinstance(field_type, _COPIED)
+
+
+class _MoreThanACopyError(Exception):
+    """A file whose rows Spark's own reader has to read; a task tells of it without failing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What of a group was copied.
+
+    Attributes:
+        added: the new files.
+        left: the files that take more than a copy.
+        tasks: how many files their rows go to.
+    """
+
+    added: list[DataFile]
+    left: Target
+    tasks: int
+
+
+def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
+    """Copy the rows of files into new ones, of those that take no more than a copy.
+
+    Args:
+        files: of one partition, without deletes.
+        options: of the write, by the names of Java's write options.
+        tasks: how many files are written beside each other.
+
+    Raises:
+        InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
+    """
+    spark, io = files.spark, files.io
+    nothing = Copied([], files, tasks)
+    write = FileWrite.planned(files.metadata, io, options, files.written_schema, DATA_FILES, None)
+    if write.options.parquet.keys() - _OF_PARQUET or not have_packages(spark):
+        return nothing
+    numbers = _tasks_of(files, tasks)
+    write.staging.make()
+    try:
+        copy = _Copy(write.arrow_task(), io, files.schema, files.lineage)
+        sources = _sources(spark, files, numbers, tasks)
+        rows = map_batches(sources, copy, "entry string, left int").collect()
+        staged = write.told([row["entry"] for row in rows if row["entry"] is not None])
+        added = write.staging.publish(staged, write.final_path)
+    except PySparkException as error:
+        write.staging.discard()
+        if lacks_packages(error):
+            return nothing
+        own = own_error(error)
+        if own is None:
+            raise
+        raise own from error
+    except BaseException:
+        write.staging.discard()
+        raise
+    left = [row["left"] for row in rows if row["left"] is not None]
+    return Copied(added, files.where(pl.Series(np.isin(numbers, left))), len(left))
+
+
+def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
+    """Which task copies which file: neighbours of about as many bytes."""
+    sizes = files.plan.files["file_size_in_bytes"].to_numpy()
+    before = np.cumsum(sizes) - sizes
+    numbers: npt.NDArray[np.int64] = np.minimum(
+        before * tasks // max(int(sizes.sum()), 1), tasks - 1
+    )
+    return numbers
+
+
+def _sources(
+    spark: SparkSession, files: Target, numbers: npt.NDArray[np.int64], tasks: int
+) -> DataFrame:
+    """What each task has to know of its files."""
+    table = pa.table(
+        {
+            "file": pa.array(numbers, pa.int32()),
+            "place": pa.array(range(len(numbers)), pa.int64()),
+            "path": files.plan.files["file_path"].to_arrow(),
+            "first_row_id": files.plan.files["first_row_id"].to_arrow(),
+            "sequence_number": files.plan.files["sequence_number"].to_arrow(),
+        }
+    )
+    return spark.createDataFrame(table, _SOURCES).repartitionById(tasks, "file")
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Files to what is written of their rows, in a Python worker.
+
+    Attributes:
+        lineage: the columns of row lineage that are written beside the table's.
+    """
+
+    task: ArrowTask
+    io: FileIO
+    schema: Schema
+    lineage: tuple[I.NestedField, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = [file for batch in batches for file in batch.to_pylist()]
+        # A shuffle keeps no order, and rows are to stay as they come.
+        ordered = sorted(files, key=lambda file: int(file["place"]))
+        try:
+            # None of a task's files is written unless all of them can be.
+            written = list(self.task.copied(rows for file in ordered for rows in self._rows(file)))
+        except _MoreThanACopyError:
+            yield _told(None, int(ordered[0]["file"]))
+            return
+        for batch in written:
+            for entry in batch.column("entry").to_pylist():
+                yield _told(entry, None)
+
+    def _rows(self, source: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
+        path = str(source["path"])
+        wanted = arrow_schema(self.schema)
+        written = arrow_schema(Schema((*self.schema.fields, *self.lineage)))
+        local = local_path(path)
+        try:
+            opened = pa.memory_map(local) if local is not None else self.io.open_input(path)
+            with opened as stream, pq.ParquetFile(stream) as file:
+                _refuse_other_calendars(file.metadata.metadata or {}, path)
+                names = _names(file.schema_arrow, wanted, path)
+                kept = _lineage_names(file.schema_arrow) if self.lineage else {}
+                position = 0
+                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *kept.values()]):
+                    columns = [batch.column(name) for name in names]
+                    if self.lineage:
+                        columns += _lineage(batch, kept, source, position)
+                    rows = pa.RecordBatch.from_arrays(columns, schema=written)
+                    yield rows, RowSource(path, position, batch.num_rows)
+                    position += batch.num_rows
+        except pa.ArrowInvalid as error:
+            raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
+        except FileNotFoundError as error:
+            raise StorageError(f"there is no file {path}") from error
+
+
+def _told(entry: str | None, left: int | None) -> pa.RecordBatch:
+    """A new file, or the number of a task whose files are left as they are."""
+    columns = {"entry": pa.array([entry], pa.string()), "left": pa.array([left], pa.int32())}
+    return pa.record_batch(columns)
+
+
+def _lineage_names(stored: pa.Schema) -> dict[int, str]:
+    """What a file calls the columns of row lineage, where it has them."""
+    ids = (ROW_ID_FIELD.field_id, LAST_UPDATED_FIELD.field_id)
+    return {found: f.name for f in stored if (found := stored_field_id(f)) in ids}
+
+
+def _lineage(
+    batch: pa.RecordBatch, kept: Mapping[int, str], source: Mapping[str, Any], position: int
+) -> list[pa.Array]:
+    """The ids and sequence numbers of rows, where their file does not state them its own (148)."""
+    count, first = batch.num_rows, source["first_row_id"]
+    if first is None:
+        return [pa.nulls(count, pa.int64())] * 2
+    start = int(first) + position
+    inherited = {
+        ROW_ID_FIELD.field_id: pa.array(np.arange(start, start + count)),
+        LAST_UPDATED_FIELD.field_id: pa.repeat(
+            pa.scalar(source["sequence_number"], pa.int64()), count
+        ),
+    }
+    return [
+        pc.coalesce(batch.column(kept[field_id]), values) if field_id in kept else values
+        for field_id, values in inherited.items()
+    ]
+
+
+def _refuse_other_calendars(told: Mapping[bytes, bytes], path: str) -> None:
+    """Leave files to Spark in which old dates are of the Julian calendar, as a footer says."""
+    if any(key.startswith(_LEGACY) for key in told):
+        raise _MoreThanACopyError(path)
+
+
+def _names(stored: pa.Schema, wanted: pa.Schema, path: str) -> list[str]:
+    """What a file calls the columns, where they are stored as new ones would be."""
+    by_id = {stored_field_id(field): field for field in stored}
+    found = [by_id.get(stored_field_id(field)) for field in wanted]
+    if any(
+        field is None
+        or not field.type.equals(column.type, check_metadata=True)
+        or field.nullable > column.nullable
+        for field, column in zip(found, wanted, strict=True)
+    ):
+        raise _MoreThanACopyError(path)
+    return [field.name for field in found if field is not None]

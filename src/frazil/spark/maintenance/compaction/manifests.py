@@ -1,0 +1,133 @@
+"""Manifests that hold few partitions each, so that a scan of some partitions opens few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from frazil.format.arguments import one_or_several
+from frazil.format.manifests import ManifestFile
+from frazil.spark.maintenance.compaction.results import ManifestsResult
+from frazil.spark.metadata_frames.entry_rows import (
+    TASK_ARROW,
+    manifest_of_task,
+    stated_manifest,
+)
+from frazil.spark.port import SparkPort
+from frazil.spark.session import costs
+from frazil.spark.session.facts import (
+    engine_summary,
+    shuffle_partitions,
+)
+from frazil.spark.session.tasks import map_batches, map_items, spread_items
+from frazil.storage.avro.manifest_records import manifest_of, manifest_record
+from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
+from frazil.table.snapshots.producer import snapshot_options
+from frazil.table.snapshots.rewrite_manifests import RewriteManifests
+
+_COUNTS: Final = {
+    f"{status}_{what}_count": kind
+    for status in ("added", "existing", "deleted")
+    for what, kind in (("files", pa.int32()), ("rows", pa.int64()))
+}
+_SUMMARY: Final = pa.struct(
+    {
+        "contains_null": pa.bool_(),
+        "contains_nan": pa.bool_(),
+        "lower_bound": pa.binary(),
+        "upper_bound": pa.binary(),
+    }
+)
+_TAKEN: Final = pa.list_(pa.struct({"cluster": pa.int32(), "rows": pa.list_(pa.int32())}))
+_PIECES: Final = pa.schema({"number": pa.int32(), "source": pa.int32(), "data": pa.binary()})
+_WRITTEN: Final = pa.schema(
+    {
+        "number": pa.int32(),
+        **{field.name: field.type for field in TASK_ARROW},
+        "min_sequence_number": pa.int64(),
+        **_COUNTS,
+        "partitions": pa.list_(_SUMMARY),
+    }
+)
+
+
+def is_rewritten_here(manifests: Sequence[ManifestFile]) -> bool:
+    """Whether these manifests are rewritten beside the session."""
+    return sum(manifest.manifest_length for manifest in manifests) <= costs.REWRITTEN_BYTES
+
+
+def rewrite_manifests(
+    port: SparkPort,
+    *,
+    spec_id: int | None,
+    sort_by: str | Sequence[str],
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+) -> ManifestsResult:
+    """Rewrite manifests; see `TableMaintenance.rewrite_manifests`."""
+    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
+    operation = RewriteManifests(
+        port.io,
+        spec_id=spec_id,
+        sort_by=[str(name) for name in one_or_several(sort_by, argument="sort_by")],
+        is_small=is_rewritten_here,
+        write=partial(_write_clusters, port.spark),
+        options=snapshot_options(branch=branch, snapshot_properties=properties),
+    )
+    port.run(operation)
+    if not operation.added:
+        return ManifestsResult()
+    return ManifestsResult(
+        rewritten_manifests_count=len(operation.rewritten),
+        added_manifests_count=len(operation.added),
+        snapshot_id=operation.snapshot_id,
+    )
+
+
+def _write_clusters(
+    spark: SparkSession, writer: ClusterWriter, clusters: ManifestClusters
+) -> list[ManifestFile]:
+    """Let executors read each source once, and write the new manifests of the pieces."""
+    pieces = map_items(spread_items(spark, _tasks(clusters)), partial(_pieces, writer), _PIECES)
+    tasks = min(len(clusters.paths), shuffle_partitions(spark))
+    together = pieces.repartition(tasks, "number")
+    ordered = together.sortWithinPartitions("number", "source")
+    join = partial(_joined, writer, tuple(clusters.paths))
+    written = map_batches(ordered, join, _WRITTEN).toArrow().to_pylist()
+    written.sort(key=itemgetter("number"))
+    return [manifest_of(row, file=row["manifest_path"]) for row in written]
+
+
+def _tasks(clusters: ManifestClusters) -> pa.Table:
+    """A row a source: what is told of it, and which of its entries go where."""
+    taken = clusters.by_source()
+    rows = [stated_manifest(clusters.sources[number]) for number in taken["source"]]
+    told = pa.Table.from_pylist(rows, TASK_ARROW)
+    for name, kind in (("source", pa.int32()), ("taken", _TAKEN)):
+        told = told.append_column(name, taken[name].to_arrow().cast(kind))
+    return told
+
+
+def _pieces(writer: ClusterWriter, task: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The pieces of new manifests that a source gives."""
+    taken = [(each["cluster"], each["rows"]) for each in task["taken"]]
+    for number, data in writer.pieces(manifest_of_task(task), taken):
+        piece = {"number": number, "source": task["source"], "data": data}
+        yield pa.RecordBatch.from_pylist([piece], _PIECES)
+
+
+def _joined(
+    writer: ClusterWriter, paths: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What a list says of each manifest that is written, given its pieces together."""
+    every = (piece for batch in batches for piece in batch.to_pylist())
+    for number, pieces in groupby(every, key=itemgetter("number")):
+        written = writer.write(paths[number], [piece["data"] for piece in pieces])
+        row = {"number": number, **manifest_record(written)}
+        yield pa.RecordBatch.from_pylist([row], _WRITTEN)

@@ -1,0 +1,186 @@
+"""Position deletes in fewer files, and as deletion vectors in tables of version 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import polars as pl
+from pyspark.sql import Column
+
+from frazil.errors import ConflictError
+from frazil.format.manifests import Content
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import AlwaysTrue, Expression
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.planning.frames import partition_numbers
+from frazil.planning.plan import plan, plan_rewrite
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_deletes_anew
+from frazil.spark.maintenance.compaction.compact import files_condition
+from frazil.spark.maintenance.compaction.dangling import KEY, delete_file_entries, live_deletes
+from frazil.spark.maintenance.compaction.options import RewriteOptions, RewriteSettings
+from frazil.spark.maintenance.compaction.results import PositionDeletesResult
+from frazil.spark.port import SparkPort
+from frazil.spark.session.facts import engine_summary
+from frazil.table.commit.definition import Definition
+from frazil.table.commit.retries import repeated
+from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.rewrite import RewriteFiles
+
+ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
+"""Gives the keys of deletes: their paths and offsets."""
+
+_IS_VECTOR: Final = pl.col("file_format").str.to_lowercase() == "puffin"
+
+
+def rewrite_position_deletes(
+    port: SparkPort,
+    where: str | Column | Expression | None,
+    *,
+    granularity: Granularity | None,
+    branch: str | None,
+    options: Mapping[str, str] | None,
+    settings: RewriteSettings,
+    snapshot_properties: Mapping[str, str] | None,
+    choose: ChooseDeletes | None = None,
+) -> PositionDeletesResult:
+    """Rewrite position deletes; see `TableMaintenance.rewrite_position_deletes`.
+
+    Args:
+        choose: tells of a snapshot's plan which deletes are worth it, in place of their sizes.
+    """
+    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
+    snapshot_options(branch=branch, snapshot_properties=properties)
+
+    def once() -> PositionDeletesResult:
+        base = port.newest()
+        chosen = RewriteOptions.of_deletes(base, options, settings)
+        implied = files_condition(port, base, where)
+        head = branch_head(base, branch or MAIN_BRANCH)
+        if head is None or base.format_version < 2:
+            return PositionDeletesResult()
+        rewrite = _DeletesRewrite(
+            port=port, base=base, head=head, branch=branch, options=chosen, choose=choose
+        )
+        return rewrite.run(implied, granularity, properties)
+
+    return repeated(once, lambda _: port.retries, after=(ConflictError,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeletesRewrite:
+    """One try, at one snapshot."""
+
+    port: SparkPort
+    base: TableMetadata
+    head: Snapshot
+    branch: str | None
+    options: RewriteOptions
+    choose: ChooseDeletes | None
+
+    def run(
+        self,
+        where: Expression,
+        granularity: Granularity | None,
+        properties: Mapping[str, str],
+    ) -> PositionDeletesResult:
+        io = self.port.io
+        whole = plan(self.base, self.head, io)
+        found = self._candidates(whole, where)
+        if self.choose is None:
+            old = self._worth_it(found)
+        else:
+            old = found.join(self.choose(self.base, whole), on=KEY, how="semi", nulls_equal=True)
+        if old.is_empty():
+            return PositionDeletesResult()
+        entries = delete_file_entries(self.base, old)
+        written = self._written(whole, old, granularity)
+        operation = RewriteFiles(
+            io,
+            removed_deletes=entries,
+            added_deletes=written.added,
+            from_snapshot=self.head.snapshot_id,
+            options=snapshot_options(
+                branch=self.branch,
+                snapshot_properties=properties,
+                definition=Definition.of(self.base),
+                own_files=written.paths,
+            ),
+        )
+        self.port.run(operation)
+        return PositionDeletesResult(
+            rewritten_delete_files_count=len(entries),
+            added_delete_files_count=len(written.added),
+            rewritten_bytes_count=sum(file.size_in_bytes for file in entries),
+            added_bytes_count=sum(file.size_in_bytes for file in written.added),
+            snapshot_id=operation.snapshot_id,
+        )
+
+    def _candidates(self, whole: ScanPlan, where: Expression) -> pl.DataFrame:
+        """The position deletes and vectors that apply to files of the condition alone."""
+        live = live_deletes(self.base, self.head, self.port.io)
+        found = live.filter(pl.col("content") == int(Content.POSITION_DELETES))
+        if isinstance(where, AlwaysTrue):
+            return found
+        some = plan_rewrite(self.base, self.head, self.port.io, where=where)
+        outside = whole.files.select("ordinal", "file_path").join(
+            some.files.select("file_path"), on="file_path", how="anti"
+        )
+        needed = whole.delete_index.on(outside["ordinal"]).deletes()
+        elsewhere = whole.deletes.filter(pl.col("delete").is_in(needed.implode()))
+        applied = found.join(whole.deletes.select(KEY), on=KEY, how="semi", nulls_equal=True)
+        return applied.join(elsewhere.select(KEY), on=KEY, how="anti", nulls_equal=True)
+
+    def _worth_it(self, deletes: pl.DataFrame) -> pl.DataFrame:
+        """Those that are worth a rewrite."""
+        vectors, files = deletes.filter(_IS_VECTOR), deletes.filter(~_IS_VECTOR)
+        if self.base.format_version > 2:
+            # Delete files of version 2 become vectors, however large they are.
+            return pl.concat([files, self._small_puffin_files(vectors)])
+        chosen = [files.clear()]
+        scoped = files.with_columns(partition_numbers(files).alias("scope"))
+        for _, of_partition in scoped.group_by("scope", maintain_order=True):
+            members = of_partition.drop("scope")
+            wanted = members if self.options.rewrites_all else members.filter(self._is_badly_sized)
+            sizes = wanted["file_size_in_bytes"].to_numpy()
+            for run in self.options.sizes.packed(sizes):
+                some = wanted[run]
+                size = int(some["file_size_in_bytes"].sum())
+                if self.options.rewrites_all or self.options.sizes.is_worth_it(len(some), size):
+                    chosen.append(some)
+        return pl.concat(chosen)
+
+    def _small_puffin_files(self, vectors: pl.DataFrame) -> pl.DataFrame:
+        """Vectors of Puffin files that together would fill fewer ones."""
+        puffin = vectors.unique("file_path", maintain_order=True)
+        if not self.options.rewrites_all:
+            sizes = self.options.sizes
+            puffin = puffin.filter(pl.col("file_size_in_bytes") < sizes.smallest)
+            if len(puffin) < max(2, sizes.min_input_files):
+                return vectors.clear()
+        return vectors.join(puffin.select("file_path"), on="file_path", how="semi")
+
+    @property
+    def _is_badly_sized(self) -> pl.Expr:
+        size, sizes = pl.col("file_size_in_bytes"), self.options.sizes
+        return (size < sizes.smallest) | (size > sizes.largest)
+
+    def _written(
+        self, whole: ScanPlan, old: pl.DataFrame, granularity: Granularity | None
+    ) -> WrittenDeletes:
+        """Write what the old deletes delete of files that are still there."""
+        deletes = whole.deletes.join(old.select(KEY), on=KEY, how="semi", nulls_equal=True)
+        index = whole.delete_index.of(deletes["delete"])
+        if index.is_empty:
+            return WrittenDeletes()
+        files = whole.restricted_to(index.ordinals())
+        return write_deletes_anew(
+            self.port.spark,
+            plan=replace(files, deletes=deletes, delete_index=index),
+            metadata=self.base,
+            io=self.port.io,
+            granularity=granularity,
+            target_size=self.options.sizes.target,
+        )

@@ -1,0 +1,1 @@
+"""Self-optimizing: chosen maintenance is done, once or on a schedule."""

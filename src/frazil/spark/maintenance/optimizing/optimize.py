@@ -1,0 +1,192 @@
+"""A plan is done by the existing procedures, round by round until nothing is left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+
+from frazil.errors import FrazilError
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.expressions import Expression
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.maintenance.compaction.compact import compact, files_condition
+from frazil.spark.maintenance.compaction.conversion import convert_equality_deletes
+from frazil.spark.maintenance.compaction.groups import FileGroup, chosen_groups
+from frazil.spark.maintenance.compaction.options import CompactionOptions, CompactionSettings
+from frazil.spark.maintenance.compaction.position_deletes import rewrite_position_deletes
+from frazil.spark.maintenance.compaction.results import CompactionResult, RewriteProgress
+from frazil.spark.maintenance.optimizing.results import (
+    OptimizeProgress,
+    OptimizeResult,
+    OptimizeStep,
+)
+from frazil.spark.port import SparkPort
+from frazil.table.maintenance.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
+from frazil.table.maintenance.optimizing.look import filtered, look, now_ms
+from frazil.table.maintenance.optimizing.planner import deletes_to_rewrite, plan_optimizing
+from frazil.table.maintenance.optimizing.settings import OptimizingSettings
+from frazil.table.maintenance.progress import tell_nobody
+
+_LOG: Final = logging.getLogger(__name__)
+
+OnOptimize = Callable[[OptimizeProgress], None]
+
+MOST_ROUNDS: Final = 3
+"""A round may show what the next one does: what is deleted is known once keys are positions."""
+
+_ORDER: Final = (Work.REWRITE_FILES, Work.CONVERT, Work.REWRITE_DELETES)
+_TYPE: Final = "self-optimizing.type"
+
+
+def plan_table(
+    port: SparkPort, where: str | Column | Expression | None, *, branch: str | None
+) -> OptimizingPlan:
+    """Return what `optimize` would do first; see `Table.optimize`."""
+    base = port.newest()
+    return look(base, port.io, where=files_condition(port, base, where), branch=branch)
+
+
+def optimize(
+    port: SparkPort,
+    where: str | Column | Expression | None,
+    *,
+    branch: str | None,
+    snapshot_properties: Mapping[str, str] | None,
+    on_progress: OnOptimize | None,
+) -> OptimizeResult:
+    """Do what is worth doing; see `Table.optimize`."""
+    began = time.monotonic()
+    before = after = plan_table(port, where, branch=branch)
+    base = port.metadata
+    run = _Run(
+        port=port,
+        where=filtered(base, files_condition(port, base, where)),
+        branch=branch,
+        properties={"snapshot.producer": "OPTIMIZE", **(snapshot_properties or {})},
+        tell=on_progress or tell_nobody,
+    )
+    steps: list[OptimizeStep] = []
+    for number in range(1, MOST_ROUNDS + 1):
+        if after.is_empty:
+            break
+        run.tell(OptimizeProgress("planned", number, f"{len(after.choices)} things to do"))
+        done = run.round(after, number)
+        steps += done
+        after = plan_table(port, where, branch=branch)
+        if not any(step.has_changed for step in done):
+            break
+    return OptimizeResult(
+        before=before, after=after, steps=tuple(steps), seconds=time.monotonic() - began
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The rounds of one call."""
+
+    port: SparkPort
+    where: Expression
+    branch: str | None
+    properties: Mapping[str, str]
+    tell: OnOptimize
+
+    def round(self, plan: OptimizingPlan, number: int) -> list[OptimizeStep]:
+        """Do a plan's choices, procedure by procedure; one that fails takes no other with it."""
+        steps: list[OptimizeStep] = []
+        for work in _ORDER:
+            choices = tuple(each for each in plan.choices if each.work is work)
+            if not choices:
+                continue
+            self.tell(OptimizeProgress("running", number, str(work)))
+            try:
+                done = OptimizeStep(
+                    work=work, choices=choices, result=self._do(work, choices, number)
+                )
+            except (FrazilError, PySparkException) as error:
+                _LOG.warning("%s failed: %s", work, error)
+                text = str(error).strip() or type(error).__name__
+                done = OptimizeStep(work=work, choices=choices, failure=text.splitlines()[0])
+            steps.append(done)
+            self.tell(
+                OptimizeProgress("failed" if done.failures else "finished", number, str(work))
+            )
+        return steps
+
+    def _do(self, work: Work, choices: tuple[OptimizingChoice, ...], number: int) -> Any:
+        kinds = ",".join(sorted({choice.kind for choice in choices}))
+        properties = {**self.properties, _TYPE: kinds}
+        match work:
+            case Work.REWRITE_FILES:
+                return self._compacted(choices, properties, number)
+            case Work.CONVERT:
+                return convert_equality_deletes(
+                    self.port,
+                    self.where,
+                    branch=self.branch,
+                    snapshot_properties=properties,
+                    on_progress=lambda at: self.tell(
+                        OptimizeProgress("running", number, f"{work}: {at}")
+                    ),
+                )
+            case Work.REWRITE_DELETES:
+                return rewrite_position_deletes(
+                    self.port,
+                    self.where,
+                    granularity=None,
+                    branch=self.branch,
+                    options=None,
+                    settings={},
+                    snapshot_properties=properties,
+                    choose=_deletes,
+                )
+
+    def _compacted(
+        self, choices: tuple[OptimizingChoice, ...], properties: Mapping[str, str], number: int
+    ) -> CompactionResult:
+        settings = OptimizingSettings.of(self.port.metadata.properties)
+        partitions = {(choice.kind, choice.partition) for choice in choices}
+
+        def groups(
+            metadata: TableMetadata, plan: ScanPlan, options: CompactionOptions
+        ) -> list[FileGroup]:
+            # The table may have moved on: what is still worth it is told from what is read.
+            now = plan_optimizing(metadata, plan, settings, now_ms=now_ms())
+            wanted = [each for each in now.choices if (each.kind, each.partition) in partitions]
+            return chosen_groups(metadata, plan, options, [each.ordinals for each in wanted])
+
+        def heard(progress: RewriteProgress) -> None:
+            self.tell(OptimizeProgress("running", number, str(progress), progress.share))
+
+        sizes: CompactionSettings = {
+            "target_file_size_bytes": settings.target_size,
+            "min_file_size_bytes": settings.smallest_size,
+            "partial_progress_enabled": True,
+            "remove_dangling_deletes": True,
+        }
+        if settings.max_task_size is not None:
+            sizes["max_file_group_size_bytes"] = settings.max_task_size
+        return compact(
+            self.port,
+            self.where,
+            strategy="binpack",
+            sort_order=None,
+            columns=None,
+            branch=self.branch,
+            options=None,
+            settings=sizes,
+            snapshot_properties=properties,
+            on_progress=heard,
+            choose=groups,
+        )
+
+
+def _deletes(metadata: TableMetadata, plan: ScanPlan) -> pl.DataFrame:
+    settings = OptimizingSettings.of(metadata.properties)
+    return deletes_to_rewrite(metadata, plan, settings, now_ms=now_ms())

@@ -1,1 +1,0 @@
-"""Self-optimizing: chosen upkeep is done, once or on a schedule."""

@@ -1,1 +1,0 @@
-"""Upkeep whose work executors share: orphan files, statistics, checks."""

@@ -1,0 +1,1 @@
+"""What maintenance a table needs, told from its metadata."""

@@ -1,0 +1,81 @@
+"""A table's metadata becomes a plan of its maintenance; no Spark is needed."""
+
+from __future__ import annotations
+
+import time
+
+from frazil.errors import PredicateError
+from frazil.format.metadata import TableMetadata
+from frazil.format.predicates.bind import bind
+from frazil.format.predicates.expressions import AlwaysTrue, Expression, all_of
+from frazil.format.predicates.sql.parse import parse_predicate
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.planning.plan import plan, plan_rewrite
+from frazil.planning.scan_plan import ScanPlan
+from frazil.storage.files import FileIO
+from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+from frazil.table.maintenance.optimizing.planner import plan_optimizing
+from frazil.table.maintenance.optimizing.settings import OptimizingSettings
+from frazil.table.snapshots.producer import branch_head
+
+
+def look(
+    metadata: TableMetadata,
+    io: FileIO,
+    *,
+    where: Expression | None = None,
+    branch: str | None = None,
+) -> OptimizingPlan:
+    """Return what self-optimizing would do to a branch's head.
+
+    Args:
+        metadata: the table.
+        io: the table's files.
+        where: a bound predicate: only files that may hold matching rows.
+        branch: `main` unless given.
+
+    Raises:
+        ConfigurationError: a property of the table is malformed.
+        PredicateError: the table's filter is no predicate on its columns.
+        NoSuchRefError: there is no such branch.
+    """
+    head = branch_head(metadata, branch or MAIN_BRANCH)
+    return plan_optimizing(
+        metadata,
+        files_of(metadata, head, io, filtered(metadata, where)),
+        OptimizingSettings.of(metadata.properties),
+        now_ms=now_ms(),
+    )
+
+
+def filtered(metadata: TableMetadata, where: Expression | None) -> Expression:
+    """Return a bound predicate and the table's own, `self-optimizing.filter`, as one.
+
+    Raises:
+        PredicateError: the table's filter is no predicate on its columns.
+    """
+    wanted = AlwaysTrue() if where is None else where
+    text = OptimizingSettings.of(metadata.properties).filter
+    if text is None:
+        return wanted
+    try:
+        return all_of([wanted, bind(parse_predicate(text), metadata.schema)])
+    except PredicateError as error:
+        raise PredicateError(
+            f"the table's property self-optimizing.filter is {text!r}, which makes no predicate: "
+            f"{error}; set another one, or remove it"
+        ) from error
+
+
+def files_of(
+    metadata: TableMetadata, head: Snapshot | None, io: FileIO, where: Expression
+) -> ScanPlan:
+    """Return the files that may hold matching rows, with every delete on them."""
+    if isinstance(where, AlwaysTrue):
+        return plan(metadata, head, io)
+    return plan_rewrite(metadata, head, io, where=where)
+
+
+def now_ms() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

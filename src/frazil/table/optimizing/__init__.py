@@ -1,1 +1,0 @@
-"""What upkeep a table needs, told from its metadata."""

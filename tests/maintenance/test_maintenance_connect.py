@@ -1,0 +1,26 @@
+"""Maintenance over Spark Connect, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from connect_server import run_program
+
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
+
+PROGRAM = Path(__file__).with_name("connect_maintenance.py")
+
+
+def test_maintenance_works_over_spark_connect(connect_url, tmp_path):
+    said = run_program(PROGRAM, connect_url, tmp_path / "lake")
+    (line,) = [line for line in said.splitlines() if line.startswith("RESULT ")]
+    assert json.loads(line.removeprefix("RESULT ")) == {
+        "counts": {"id": 20, "m": 4, "city": 2},
+        "partitions": 2,
+        "removed": [1, False],
+        "expired": [2, 0],
+        "sound": True,
+    }
