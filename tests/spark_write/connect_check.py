@@ -50,7 +50,7 @@ def main(remote, folder):
     counted = FileWrite.planned(metadata, FileIO(), None, schema, DATA_FILES, None)
     counted.natively(spark, align(rows, schema))
     counted.count.ask()
-    assert counted.count.told() == 20
+    assert counted.count.result() == 20
     counted.staging.discard()
     spark.stop()
     print("written")

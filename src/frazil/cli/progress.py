@@ -16,7 +16,7 @@ from frazil.cli.layout import one_line
 from frazil.cli.output import Output
 
 
-class Told(Protocol):
+class ProgressReport(Protocol):
     """What a job is at, as its `on_progress` is told; its text is for people."""
 
     @property
@@ -27,7 +27,7 @@ class Told(Protocol):
 @contextmanager
 def shown_progress(
     out: Output, title: str, *, in_lines: bool = False
-) -> Iterator[Callable[[Told], None]]:
+) -> Iterator[Callable[[ProgressReport], None]]:
     """Give an `on_progress` that shows a bar on standard error; it goes when the block ends.
 
     There is a bar only where both standard output and standard error are a terminal, and no JSON
@@ -39,7 +39,7 @@ def shown_progress(
         in_lines: where there is no bar, each step is a line on standard error.
     """
     if out.as_json or not (sys.stdout.isatty() and sys.stderr.isatty()):
-        yield _tell_in_lines if in_lines else _tell_nobody
+        yield _show_in_lines if in_lines else _show_nothing
         return
     text = TextColumn(
         "{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)
@@ -56,18 +56,18 @@ def shown_progress(
     with bars:
         bar = bars.add_task(title, total=None)
 
-        def tell(told: Told) -> None:
-            done = None if told.share is None else 1.0
+        def show(report: ProgressReport) -> None:
+            done = None if report.share is None else 1.0
             bars.update(
-                bar, description=one_line(str(told)), total=done, completed=told.share or 0.0
+                bar, description=one_line(str(report)), total=done, completed=report.share or 0.0
             )
 
-        yield tell
+        yield show
 
 
-def _tell_in_lines(told: Told) -> None:
-    click.echo(one_line(str(told)), err=True)
+def _show_in_lines(report: ProgressReport) -> None:
+    click.echo(one_line(str(report)), err=True)
 
 
-def _tell_nobody(told: Told) -> None:
+def _show_nothing(report: ProgressReport) -> None:
     pass

@@ -109,5 +109,5 @@ def store_key(io: FileIO) -> str:
     Credentials come with a table and end; the file that they open is the same one.
     """
     moved = getattr(io, "moved", {})
-    told = repr((places_of_stores(io.properties), sorted(moved.items())))
-    return hashlib.sha256(told.encode()).hexdigest()
+    stores = repr((places_of_stores(io.properties), sorted(moved.items())))
+    return hashlib.sha256(stores.encode()).hexdigest()

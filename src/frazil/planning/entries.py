@@ -51,7 +51,7 @@ def entries(
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     frames = loader.entries(manifests, statistics=statistics)
-    told = [
+    parts = [
         frame.with_columns(
             pl.lit(manifest.manifest_path).alias("manifest_path"),
             pl.lit(int(manifest.content), pl.Int32).alias("manifest_content"),
@@ -67,6 +67,6 @@ def entries(
             "manifest_content": pl.Int32(),
         }
     )
-    found = concat_entries(told) if told else none
+    found = concat_entries(parts) if parts else none
     columns = [*ENTRY_DTYPES, "spec_id", "partition", *statistics]
     return selected(found, [*columns, "manifest_path", "manifest_content"])

@@ -98,8 +98,8 @@ class CreateTable:
         return port
 
     def _settings(self, spark: SparkSession) -> SnapshotSettings:
-        told = {**engine_summary(spark), **(self.options.snapshot_properties or {})}
-        settings: SnapshotSettings = {"snapshot_properties": told}
+        summary = {**engine_summary(spark), **(self.options.snapshot_properties or {})}
+        settings: SnapshotSettings = {"snapshot_properties": summary}
         snapshot_options(**settings)
         return settings
 

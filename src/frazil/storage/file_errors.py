@@ -38,6 +38,6 @@ def typed_error(
 def _reason(text: str) -> str:
     """What a store says in words, on one line, without the headers and the XML behind it."""
     lines = [line.strip() for line in text.strip().splitlines()]
-    told = itertools.takewhile(lambda line: not line.startswith(_DETAILS), lines[1:])
-    said = "; ".join(line for line in (*lines[:1], *told) if line)
+    details = itertools.takewhile(lambda line: not line.startswith(_DETAILS), lines[1:])
+    said = "; ".join(line for line in (*lines[:1], *details) if line)
     return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"

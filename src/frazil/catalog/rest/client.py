@@ -223,10 +223,10 @@ class _Tries:
 
     def wait(self, answer: Answer | None = None) -> bool:
         """Wait before the next try; no if there is none any more."""
-        told = None if answer is None else _retry_after(answer)
+        retry_after = None if answer is None else _retry_after(answer)
         pause = random.uniform(self._wait / 2, self._wait)  # noqa: S311
-        if told is not None:
-            pause += told
+        if retry_after is not None:
+            pause += retry_after
         if self._left <= 0 or time.monotonic() + pause > self._ends:
             return False
         self._left -= 1

@@ -133,8 +133,8 @@ def _quietly(send: Callable[[], object]) -> None:
         send()
     except Exception as error:
         # A scan or a commit is never the worse for its report.
-        told = str(error) if isinstance(error, FrazilError) else type(error).__name__
-        _LOG.info("a metrics report was not taken: %s", told)
+        reason = str(error) if isinstance(error, FrazilError) else type(error).__name__
+        _LOG.info("a metrics report was not taken: %s", reason)
 
 
 def _END() -> None:

@@ -153,13 +153,13 @@ class TableAnswers:
     ) -> TableMetadata:
         """The metadata, not parsed again where it is of the file that is kept."""
         content = body.get("metadata")
-        told = content if isinstance(content, dict) else {}
+        answered = content if isinstance(content, dict) else {}
         kept = self.kept(name)
         known = None if kept is None else kept.loaded.metadata
-        if known is not None and told.get("table-uuid") != known.table_uuid:
+        if known is not None and answered.get("table-uuid") != known.table_uuid:
             known = None
         is_same_file = kept is not None and kept.loaded.metadata_location == location
-        same_time = known is not None and told.get("last-updated-ms") == known.last_updated_ms
+        same_time = known is not None and answered.get("last-updated-ms") == known.last_updated_ms
         if known is not None and is_same_file and same_time:
             return known
         metadata = metadata_from_json(content, file=location, known=known)

@@ -32,7 +32,7 @@ from frazil.cli.sql.engine import CancelledError, Engine, LeftError
 from frazil.cli.sql.mistakes import said_of
 from frazil.cli.sql.names import Names
 from frazil.cli.sql.results import FirstRows, show_answer
-from frazil.cli.sql.run import told
+from frazil.cli.sql.run import print_outcome
 from frazil.cli.sql.statements import is_complete, statements_of
 from frazil.errors import FrazilError
 from frazil.spark.words import WordReader
@@ -85,7 +85,7 @@ class Prompt:
         self._out = out
         self._run = run
         self._names = Names(engine)
-        self._start_is_told = False
+        self._start_is_shown = False
         self._session: PromptSession[str] = PromptSession(
             history=_history(),
             lexer=PygmentsLexer(SqlLexer),
@@ -156,7 +156,7 @@ class Prompt:
             return False
         finally:
             self._names.forget()
-        told(said, perf_counter() - begun)
+        print_outcome(said, perf_counter() - begun)
         self._follow_use(text)
         return True
 
@@ -215,8 +215,8 @@ class Prompt:
         said = said_of(error, self._engine.settings.properties)
         lake = self._engine.lake
         if lake.done() and error is lake.exception():
-            said = "Spark did not start" if self._start_is_told else said
-            self._start_is_told = True
+            said = "Spark did not start" if self._start_is_shown else said
+            self._start_is_shown = True
         click.echo(click.style("error: ", fg="red", bold=True) + said)
 
 

@@ -77,7 +77,7 @@ class Runner:
                 said = said_of(error, self.engine.settings.properties)
                 raise click.ClickException(f"{where}{said}") from error
             if self.form is Form.TABLE and sys.stdout.isatty():
-                told(said, perf_counter() - begun)
+                print_outcome(said, perf_counter() - begun)
             elif said.startswith("the first"):
                 click.echo(said, err=True)
 
@@ -87,7 +87,7 @@ class Runner:
         export_rows_of(lake, text, self.form, self.limit)
 
 
-def told(said: str, seconds: float) -> None:
+def print_outcome(said: str, seconds: float) -> None:
     """Print how many rows there were, and how long they took."""
     click.secho(f"{said}, {seconds:.2f} s" if said else f"{seconds:.2f} s", dim=True)
 

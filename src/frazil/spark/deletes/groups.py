@@ -83,13 +83,13 @@ def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[Delete
             for older, (key, some) in zip(is_older, by_keys.items(), strict=True)
         ),
     )
-    lists_told = [f"keys {key}" for key in by_keys]
-    told = ["has_positions", "has_resolved", *lists_told, *(f"older {key}" for key in by_keys)]
+    list_columns = [f"keys {key}" for key in by_keys]
+    kinds = ["has_positions", "has_resolved", *list_columns, *(f"older {key}" for key in by_keys)]
     groups = []
     for (has_positions, has_resolved, *lists), members in marked.group_by(
-        told, maintain_order=True
+        kinds, maintain_order=True
     ):
-        chosen = members.drop(told)
+        chosen = members.drop(kinds)
         applied = zip(by_keys.items(), lists[: len(by_keys)], strict=True)
         equality = tuple(_equality(key, deletes, some, chosen) for (key, some), on in applied if on)
         groups.append(

@@ -44,8 +44,8 @@ def read_failure(
     """The error to raise for a file that could not be read; None where it is about no file."""
     if isinstance(error, FrazilError):
         return None
-    told = str(error)
-    text = as_s3a(told)
+    message = str(error)
+    text = as_s3a(message)
     place = f"{operation} of {table} at snapshot {snapshot_id}"
     raised = _PYTHON.search(text)
     if raised is not None:
@@ -67,7 +67,7 @@ def read_failure(
             f"{place} failed: the data file {file} has no field ids and was not noticed as such; "
             "set the table property schema.name-mapping.default"
         )
-    if text != told and _REFUSED.search(text):
+    if text != message and _REFUSED.search(text):
         return StorageError(
             f"{place} failed: the store refuses {file} with the credentials that the catalog gave; "
             "where they have ended, make the DataFrame anew"

@@ -121,8 +121,8 @@ class ReadRequest:
 def settings_of(spark: SparkSession, io: FileIO) -> tuple[str | None, ...]:
     """The settings that say how files are handed to Spark, and a tag of what reaches them."""
     names = (*READING_SETTINGS, *LOCATION_SETTINGS)
-    told = (spark.conf.get(name, None) for name in names)
-    return (*told, os.path.abspath(""), access_tag(spark, io))
+    settings = (spark.conf.get(name, None) for name in names)
+    return (*settings, os.path.abspath(""), access_tag(spark, io))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -113,8 +113,8 @@ def work_on(
             rows, item_of = spark_frame(spark, numbered).repartition(tasks), cloudpickle.loads
         task = partial(_work_there, work, wire.to_text, item_of, threads or 1)
         try:
-            told = map_batches(rows, task, "id bigint, result string").toArrow().sort_by("id")
-            return [wire.from_text(text) for text in told["result"].to_pylist()]
+            found = map_batches(rows, task, "id bigint, result string").toArrow().sort_by("id")
+            return [wire.from_text(text) for text in found["result"].to_pylist()]
         except PySparkException as error:
             own = own_error(error)
             if own is not None:
@@ -152,8 +152,8 @@ def map_batches(rows: DataFrame, task: BatchTask, schema: TaskSchema) -> DataFra
         ConfigurationError: executors' Python cannot run it.
     """
     require_packages(rows.sparkSession)
-    told = from_arrow_schema(schema) if isinstance(schema, pa.Schema) else schema
-    return rows.mapInArrow(partial(_forgetting, task), told)
+    found = from_arrow_schema(schema) if isinstance(schema, pa.Schema) else schema
+    return rows.mapInArrow(partial(_forgetting, task), found)
 
 
 def own_error(error: BaseException) -> FrazilError | None:

@@ -397,8 +397,8 @@ class _Application:
     def _options(self, choice: Choice) -> CommitOptions:
         """The command's options, with what the snapshot says of the changes."""
         batch = self.command.batch
-        told = {} if batch is None else batch.summary
-        return self.command.options.saying({**told, MODE: choice.mode, REASON: choice.reason})
+        summary = {} if batch is None else batch.summary
+        return self.command.options.saying({**summary, MODE: choice.mode, REASON: choice.reason})
 
 
 def _holding(name: str, kinds: Sequence[IcebergType]) -> IcebergType:

@@ -197,7 +197,7 @@ class ArrivalOrder:
         )
         write.staging.make()
         with write.staging.discarding():
-            told = map_batches(placed, task, RESULT).collect()
+            results = map_batches(placed, task, RESULT).collect()
             found = [
                 (
                     entry_from_text(row["entry"], write.partition_type),
@@ -206,7 +206,7 @@ class ArrivalOrder:
                         np.frombuffer(row["bits"], dtype=np.uint64),
                     ),
                 )
-                for row in told
+                for row in results
             ]
             found.sort(key=lambda each: each[0].file_path)
             staged = [entry for entry, _ in found]

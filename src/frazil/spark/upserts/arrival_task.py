@@ -66,7 +66,7 @@ class ArrivalTask:
             for batch in batches:
                 if batch.num_rows:
                     writing.take(batch)
-            yield from writing.told()
+            yield from writing.finished()
         finally:
             writing.abandon()
 
@@ -111,7 +111,7 @@ class _Writing:
         self._numbers.append(numbers)
         self._positions.append(positions)
 
-    def told(self) -> Iterator[pa.RecordBatch]:
+    def finished(self) -> Iterator[pa.RecordBatch]:
         """Close the files; yield the entry and the superseded rows of each that has others."""
         superseded = self._superseded()
         for number, rows in enumerate(self._rows):

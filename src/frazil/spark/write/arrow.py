@@ -291,7 +291,7 @@ class OpenFile:
                 io.upload_unique(local, self.path)
             finally:
                 os.remove(local)
-        return replace(self._floats.told(entry), file_path=self.path)
+        return replace(self._floats.completed(entry), file_path=self.path)
 
     def abandon(self) -> None:
         self._writer.close()

@@ -334,9 +334,9 @@ class FileWrite:
         placed, keys = self.placed(aligned)
         self.staging.make()
         rows = map_batches(placed, self.arrow_task(keys), "entry string").collect()
-        return self.told([row["entry"] for row in rows])
+        return self.staged_entries([row["entry"] for row in rows])
 
-    def told(self, entries: Sequence[str]) -> list[DataFile]:
+    def staged_entries(self, entries: Sequence[str]) -> list[DataFile]:
         """Return what tasks tell of their files, in the order of paths; the rest goes."""
         staged = [entry_from_text(entry, self.partition_type) for entry in entries]
         self.staging.keep_only(staged)
@@ -378,10 +378,10 @@ class FileWrite:
         Raises:
             InvalidDataFileError: they differ.
         """
-        told, held = self.count.told(), sum(entry.record_count for entry in staged)
-        if told is not None and told != held:
+        counted, held = self.count.result(), sum(entry.record_count for entry in staged)
+        if counted is not None and counted != held:
             raise InvalidDataFileError(
-                f"Spark wrote {told} rows, and the {len(staged)} files hold {held}: nothing was "
+                f"Spark wrote {counted} rows, and the {len(staged)} files hold {held}: nothing was "
                 "committed; write again, and look whether a committer of this store leaves files "
                 "of attempts that failed",
                 file=self.folder,

@@ -126,13 +126,13 @@ class Finisher:
             return
         folders = dict(part.partition("=")[::2] for part in path.split("/")[:-1])
         for place, name in self.keys.items():
-            part, value, told = self.spec.fields[place], partition[place], folders.get(name)
+            part, value, folder = self.spec.fields[place], partition[place], folders.get(name)
             source_type = self.schema.find_type(part.source_id)
             if not isinstance(part.transform.result_type(source_type), _WHOLE_NUMBERS):
                 continue
-            if told != (_NULL_FOLDER if value is None else str(value)):
+            if folder != (_NULL_FOLDER if value is None else str(value)):
                 raise InvalidDataFileError(
-                    f"the rows belong to {part.name}={value}, and Spark laid them out as {told}",
+                    f"the rows belong to {part.name}={value}, and Spark laid them out as {folder}",
                     file=path,
                 )
 

@@ -92,7 +92,7 @@ class FloatMetrics:
         for column in self._columns:
             column.see(columns)
 
-    def told(self, entry: DataFile) -> DataFile:
+    def completed(self, entry: DataFile) -> DataFile:
         """Return the file's entry with what was seen."""
         nulls, nans = dict(entry.null_value_counts or {}), dict(entry.nan_value_counts or {})
         lower, upper = dict(entry.lower_bounds or {}), dict(entry.upper_bounds or {})

@@ -63,8 +63,8 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
     for _ in range(_SNAPSHOTS_LOOKED_AT):
         if snapshot is None or len(found) == _WRITES_LOOKED_AT:
             break
-        if (told := _written(snapshot)) is not None:
-            found.append(told)
+        if (count := _written(snapshot)) is not None:
+            found.append(count)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshots_at_hand.get(parent)
     most = max(found, key=lambda each: each.of_a_partition, default=None)
@@ -100,7 +100,7 @@ class RowCount:
         """Ask for the count, once the rows have been written; Spark may take some milliseconds."""
         self._asking.start()
 
-    def told(self) -> int | None:
+    def result(self) -> int | None:
         """The count that was asked for.
 
         None where Spark tells none: it took the plan's empty relation for the answer, or its
@@ -113,5 +113,5 @@ class RowCount:
         return self._answers[0]
 
     def _ask(self) -> None:
-        told = self._observation.get.get(_ROWS)
-        self._answers.append(None if told is None else int(told))
+        count = self._observation.get.get(_ROWS)
+        self._answers.append(None if count is None else int(count))

@@ -88,8 +88,8 @@ def _named(kind: Any, level: Level) -> Any:
     fields: dict[str, Any] = {}
     for position, each in enumerate(kind["fields"]):
         field_id = each.get("field-id")
-        is_told = isinstance(field_id, int)
-        name = level.names.get(field_id) if is_told else by_name.get(each["name"])
+        has_id = isinstance(field_id, int)
+        name = level.names.get(field_id) if has_id else by_name.get(each["name"])
         name = f"unread{position}" if name is None or name in fields else name
         fields[name] = _named(each["type"], level.inner.get(name, Level()))
     return {**kind, "fields": [{"name": name, "type": made} for name, made in fields.items()]}

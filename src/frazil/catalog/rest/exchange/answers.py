@@ -152,7 +152,7 @@ class Refusals:
             what: what was asked, as in ``cannot <what>``.
             secrets: properties whose values are not shown.
         """
-        kind, text = _told(answer)
+        kind, text = _kind_and_message(answer)
         name = self._type(answer.status, kind, text)
         said = redact(text, secrets) or kind
         return name(f"cannot {what}: {_MEANINGS.get(answer.status, '')}{said or answer.status}")
@@ -184,7 +184,7 @@ _MEANINGS: Final = {
 }
 
 
-def _told(answer: Answer) -> tuple[str, str]:
+def _kind_and_message(answer: Answer) -> tuple[str, str]:
     """The type and the text of an error, on one line; empty where the server tells none."""
     try:
         body = json.loads(answer.content)

@@ -88,8 +88,8 @@ class SigningPlace:
             ConfigurationError: the signer's address is none, or is without TLS where the
                 catalog's is not.
         """
-        told = _object(body, _CONFIG, name)
-        properties, headers = (_object(told, part, name) for part in ("properties", "headers"))
+        signing = _object(body, _CONFIG, name)
+        properties, headers = (_object(signing, part, name) for part in ("properties", "headers"))
         merged = {**connection.properties, **config}
         uri = _first(merged, SIGNER_URI) or connection.client.uri
         path = _first(merged, SIGNER_ENDPOINT)

@@ -107,7 +107,7 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
         copy = _Copy(write.arrow_task(), io, files.schema, files.lineage)
         sources = _sources(spark, files, numbers, tasks)
         rows = map_batches(sources, copy, "entry string, left int").collect()
-        staged = write.told([row["entry"] for row in rows if row["entry"] is not None])
+        staged = write.staged_entries([row["entry"] for row in rows if row["entry"] is not None])
         added = write.staging.publish(staged, write.final_path)
     except PySparkException as error:
         write.staging.discard()
@@ -171,11 +171,11 @@ class _Copy:
             # None of a task's files is written unless all of them can be.
             written = list(self.task.copied(rows for file in ordered for rows in self._rows(file)))
         except _MoreThanACopyError:
-            yield _told(None, int(ordered[0]["file"]))
+            yield _result_row(None, int(ordered[0]["file"]))
             return
         for batch in written:
             for entry in batch.column("entry").to_pylist():
-                yield _told(entry, None)
+                yield _result_row(entry, None)
 
     def _rows(self, source: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
         path = str(source["path"])
@@ -202,7 +202,7 @@ class _Copy:
             raise StorageError(f"there is no file {path}") from error
 
 
-def _told(entry: str | None, left: int | None) -> pa.RecordBatch:
+def _result_row(entry: str | None, left: int | None) -> pa.RecordBatch:
     """A new file, or the number of a task whose files are left as they are."""
     columns = {"entry": pa.array([entry], pa.string()), "left": pa.array([left], pa.int32())}
     return pa.record_batch(columns)
@@ -234,9 +234,9 @@ def _lineage(
     ]
 
 
-def _refuse_other_calendars(told: Mapping[bytes, bytes], path: str) -> None:
+def _refuse_other_calendars(footer: Mapping[bytes, bytes], path: str) -> None:
     """Leave files to Spark in which old dates are of the Julian calendar, as a footer says."""
-    if any(key.startswith(_LEGACY) for key in told):
+    if any(key.startswith(_LEGACY) for key in footer):
         raise _MoreThanACopyError(path)
 
 

@@ -108,10 +108,10 @@ def _tasks(clusters: ManifestClusters) -> pa.Table:
     """A row a source: what is told of it, and which of its entries go where."""
     taken = clusters.by_source()
     rows = [stated_manifest(clusters.sources[number]) for number in taken["source"]]
-    told = pa.Table.from_pylist(rows, TASK_ARROW)
+    entries = pa.Table.from_pylist(rows, TASK_ARROW)
     for name, kind in (("source", pa.int32()), ("taken", _TAKEN)):
-        told = told.append_column(name, taken[name].to_arrow().cast(kind))
-    return told
+        entries = entries.append_column(name, taken[name].to_arrow().cast(kind))
+    return entries
 
 
 def _pieces(writer: ClusterWriter, task: dict[str, Any]) -> Iterator[pa.RecordBatch]:

@@ -70,8 +70,8 @@ def _told(counts: list[RowCount] | None, *, otherwise: int) -> int | None:
         return otherwise
     for count in counts:
         count.ask()
-    told = [count.told() for count in counts]
-    return None if None in told else sum(each for each in told if each is not None)
+    counts_read = [count.result() for count in counts]
+    return None if None in counts_read else sum(each for each in counts_read if each is not None)
 
 
 def _partition_columns_taken(matching: Matching) -> dict[str, str] | None:

@@ -136,8 +136,8 @@ def _version_of(spark: SparkSession, queried: QueriedTable) -> Hashable | None:
 def _settings_of(spark: SparkSession) -> Hashable:
     """What tells the session's settings, without their values; some are secrets."""
     session: Any = spark
-    told = str(session._jsparkSession.conf().getAll().mkString(_BETWEEN))
-    return hashlib.sha256(told.encode()).digest(), os.path.abspath("")
+    settings = str(session._jsparkSession.conf().getAll().mkString(_BETWEEN))
+    return hashlib.sha256(settings.encode()).digest(), os.path.abspath("")
 
 
 def _plan_of(query: DataFrame) -> Any:

@@ -180,18 +180,18 @@ def _read(node: Any, above: Any, place: int | None, found: _Found) -> _Columns:
 def _columns(attributes: Any) -> list[tuple[int, str]]:
     """The id and the name of each of some columns, in one call where their texts tell them."""
     texts = str(attributes.mkString(_BETWEEN)).split(_BETWEEN)
-    told = [_COLUMN.fullmatch(text) for text in texts]
-    if len(texts) != attributes.size() or not all(told):
+    named = [_COLUMN.fullmatch(text) for text in texts]
+    if len(texts) != attributes.size() or not all(named):
         return [(each.exprId().id(), str(each.name())) for each in _each(attributes)]
-    return [(int(each["id"]), each["name"]) for each in told if each is not None]
+    return [(int(each["id"]), each["name"]) for each in named if each is not None]
 
 
 def _passed_on(expressions: Any, below: _Columns) -> _Columns:
     """Columns that a list of named expressions passes on as they are, also under another name."""
     columns: dict[int, tuple[TableRead, str]] = {}
     texts = str(expressions.mkString(_BETWEEN)).split(_BETWEEN)
-    told = texts if len(texts) == expressions.size() else [None] * expressions.size()
-    for place, text in enumerate(told):
+    named = texts if len(texts) == expressions.size() else [None] * expressions.size()
+    for place, text in enumerate(named):
         plain = None if text is None else _PLAIN_COLUMN.fullmatch(text)
         if plain is not None:
             number = int(plain["id"])

@@ -67,8 +67,8 @@ def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
             if matches(name[-1], pattern)
         }
     rows = [
-        (_quoted(name[:-1]), name[-1], False, "\n".join(f"{key}: {value}" for key, value in told))
-        for name, told in sorted(facts.items())
+        (_quoted(name[:-1]), name[-1], False, "\n".join(f"{key}: {value}" for key, value in shown))
+        for name, shown in sorted(facts.items())
     ]
     columns = ("namespace", "tableName", "isTemporary", "information")
     return table_of(context.spark, columns, rows)
