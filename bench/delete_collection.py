@@ -1,6 +1,6 @@
 """`python -m bench.delete_collection`: deletes whose places are collected one by one, and as words.
 
-The two sides of the limit `ROWS_AT_ONCE`, at one size of a table.
+The two sides of the limit `PLACES_HERE`, at one size of a table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import frazil
 from bench.figures import interleaved, line, report
 from bench.sessions import start
-from frazil.spark.deletes import collect
+from frazil.spark.session import costs
 
 ROUNDS = 4
 
@@ -50,7 +50,7 @@ def _deleting(table: frazil.Table, most_rows: int) -> Callable[[], object]:
     assert base is not None
 
     def delete() -> None:
-        collect.ROWS_AT_ONCE = most_rows  # type: ignore[misc]
+        costs.PLACES_HERE = most_rows  # type: ignore[misc]
         table.delete("k % 100 = 7")
         table.refresh().rollback_to_snapshot(base.snapshot_id)
 

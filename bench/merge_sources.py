@@ -1,6 +1,7 @@
 """`python -m bench.merge_sources`: merges whose source the driver just collects, or just does not.
 
-The two sides of the limit `MOST_BYTES` on the keys of a source: one per cent fewer rows, and more.
+The two sides of the limit `SOURCE_KEY_BYTES` on the keys of a source: one per cent fewer rows,
+and more.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import frazil
 from bench.figures import interleaved, line, report
 from bench.rows import FLAT_DDL, flat
 from bench.sessions import start
-from frazil.spark.row_level.merging.keys.collected import MOST_BYTES, CollectedKeys
+from frazil.spark.row_level.merging.keys.collected import CollectedKeys
 from frazil.spark.row_level.merging.keys.equal_columns import EqualColumns
+from frazil.spark.session import costs
 
 BYTES_A_ROW = 24
 """Of a source with one key, a long: the row's number, the key's hash, and the key."""
@@ -42,7 +44,8 @@ def main() -> None:
             sources = {}
             for name, share in SIDES.items():
                 path = f"{folder}/{name}"
-                _source(spark, int(MOST_BYTES // BYTES_A_ROW * share), rows).write.parquet(path)
+                most = costs.SOURCE_KEY_BYTES // BYTES_A_ROW
+                _source(spark, int(most * share), rows).write.parquet(path)
                 sources[name] = spark.read.parquet(path).coalesce(1)
             for mode in ("merge-on-read", "copy-on-write"):
                 table = lake.create_table(

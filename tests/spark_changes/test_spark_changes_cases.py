@@ -93,7 +93,7 @@ def test_a_larger_vector_deletes_what_it_has_more(vectors):
 
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_many_deletes_are_read_on_the_executors(lake, tmp_path, monkeypatch, version):
-    monkeypatch.setattr("frazil.spark.deletes.positions.ON_DRIVER_FILES", 0)
+    monkeypatch.setattr("frazil.spark.session.costs.POSITION_FILES_HERE", 0)
     model = Model(lake, tmp_path / "files", version=version, partitioned=True)
     first, second = (
         model.data_file([A, B, C]),

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import pytest
 
 from frazil.planning.plan import plan as plan_of
-from frazil.spark.deletes import collect
 from frazil.spark.session import costs
 
 
@@ -23,7 +22,7 @@ def way(monkeypatch):
                 patch.setattr(costs, "WORDS_A_TASK", 1)
                 patch.setattr(costs, "WORDS_OF_A_FILE", 1)
             if name == "kept by executors":
-                patch.setattr(collect, "WORDS_HERE", 0)
+                patch.setattr(costs, "WORDS_HERE", 0)
             yield
 
     return take

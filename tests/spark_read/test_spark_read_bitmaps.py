@@ -14,6 +14,7 @@ from frazil.spark.deletes import joins as bitmaps
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, JoinedBitmaps, bitmaps_of_words
 from frazil.spark.files.parquet.file_log import NAMED_PLACE, ORDINAL, POSITION
+from frazil.spark.session import costs
 from frazil.storage.caches import BoundedCache
 
 Deleted = Mapping[int, set[int]]
@@ -69,7 +70,7 @@ def test_a_value_is_bounded_where_one_file_is_long(
         assert isinstance(made_of(spark, part), ArrayBitmaps)
 
 
-SIZES = [0, bitmaps.BROADCAST_BYTES]
+SIZES = [0, costs.SENT_BYTES]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_many_positions_as_rows(
 ) -> None:
     deleted = CASES[case]
     monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 0)
-    monkeypatch.setattr(bitmaps, "BROADCAST_BYTES", broadcast_bytes)
+    monkeypatch.setattr(costs, "SENT_BYTES", broadcast_bytes)
     made = made_of(spark, words_of(deleted))
     assert isinstance(made, JoinedBitmaps)
     check(spark, made, deleted)

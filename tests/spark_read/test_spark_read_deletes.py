@@ -13,7 +13,7 @@ from spark_read_model import MadeTable
 from ci_share import only_in_soak
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.deletes import joins
-from frazil.spark.deletes import positions as position_deletes
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 
 pytestmark = pytest.mark.spark
@@ -79,7 +79,7 @@ def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
 def test_dense_and_sparse_deletes_on_executors(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(position_deletes, "ON_DRIVER_POSITIONS", 0)
+    monkeypatch.setattr(costs, "POSITIONS_HERE", 0)
     made.add(rows(70_000), sequence=1)
     made.add(rows(70_000, 70_000), sequence=1)
     made.delete_vector(0, range(0, 70_000, step), sequence=2)
@@ -90,8 +90,8 @@ def test_dense_and_sparse_deletes_on_executors(
 def test_bitmaps_beyond_the_broadcast_size_are_shuffled(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(position_deletes, "ON_DRIVER_BYTES", 0)
-    monkeypatch.setattr(joins, "BROADCAST_BYTES", 0)
+    monkeypatch.setattr(costs, "BITMAP_BYTES_HERE", 0)
+    monkeypatch.setattr(costs, "SENT_BYTES", 0)
     made.add(rows(1000), sequence=1)
     made.delete_vector(0, range(0, 1000, 3), sequence=2)
     assert "SortMergeJoin" in made.dataframe(spark)._jdf.queryExecution().toString()

@@ -15,9 +15,9 @@ import frazil
 from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, InvalidDataFileError
 from frazil.format.manifests import Content, DataFile
-from frazil.spark.deletes import integer_keys as key_bits
 from frazil.spark.deletes import joins, resolve, small_files
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 
 pytestmark = pytest.mark.spark
@@ -84,7 +84,7 @@ def test_a_new_commit_costs_its_own_keys(
 
     monkeypatch.setattr(small_files, "read_batches", recorded)
     if not small:
-        monkeypatch.setattr(small_files, "SMALL_FILE_ROWS", 0)
+        monkeypatch.setattr(costs, "SMALL_FILE_ROWS", 0)
     made.add(rows(200), sequence=1)
     for number in range(2, 7):
         before = len(opened)
@@ -104,7 +104,7 @@ def test_a_new_commit_costs_its_own_keys(
 def test_the_newest_files_are_resolved_here_and_others_by_spark(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_files, "ROWS_HERE", 40)
+    monkeypatch.setattr(costs, "SMALL_ROWS_HERE", 40)
     for number in range(3):
         made.add(rows(30, 20 * number), sequence=1 + number)
     made.delete_keys([3], [("n2",), (None,)], sequence=3)
@@ -146,7 +146,7 @@ def test_integer_keys_are_read_once(
 def test_keys_too_many_to_read_here_are_joined(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_bits, "ON_DRIVER_KEYS", 1)
+    monkeypatch.setattr(costs, "KEYS_HERE", 1)
     made.add(rows(200), sequence=1)
     made.delete_keys([1], [(3,), (50,)], sequence=2)
     assert made.read(spark) == made.live()
@@ -195,8 +195,8 @@ def test_a_plan_says_how_its_deletes_are_applied(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By what is kept and by figures alone; the first read changes what the next one does."""
-    monkeypatch.setattr(small_files, "SMALL_FILE_ROWS", 0)
-    monkeypatch.setattr(resolve, "RESOLVED_ROWS", 100)
+    monkeypatch.setattr(costs, "SMALL_FILE_ROWS", 0)
+    monkeypatch.setattr(costs, "RESOLVED_ROWS", 100)
     with frazil.connect(spark, warehouse=str(tmp_path), name="ways") as lake:
         lake.create_namespace("db")
         table = lake.create_table("db.t", "id bigint, s string", format_version=2)
@@ -257,9 +257,9 @@ def test_scans_resolve_by_the_session_setting(
             found = table.refresh().scan(where=where).to_df().collect()
             return sorted(tuple(row) for row in found)
 
-        monkeypatch.setattr(small_files, "SMALL_FILE_ROWS", 0)
+        monkeypatch.setattr(costs, "SMALL_FILE_ROWS", 0)
         assert read() == expected
-        monkeypatch.setattr(resolve, "RESOLVED_ROWS", 100)
+        monkeypatch.setattr(costs, "RESOLVED_ROWS", 100)
         assert read("id < 60") == [row for row in expected if row[0] < 60]
         for _ in range(2):  # the first joins, the second would pay again
             assert read() == expected

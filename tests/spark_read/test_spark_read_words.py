@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frazil.format.types import LongType, NestedField
-from frazil.spark.deletes import integer_keys
 from frazil.spark.deletes.bitmap import KEY, WORDS, Words, by_file, in_one_set
 from frazil.spark.deletes.deletion_cache import NOTHING, DeletedWords, Known
 from frazil.spark.deletes.integer_keys import IntegerKeys
+from frazil.spark.session import costs
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
@@ -97,7 +97,7 @@ def test_keys_that_others_read_meanwhile_are_not_half_of_them(monkeypatch) -> No
     )
     looks = iter([(NOTHING, deletes), (NOTHING, deletes.head(1)), (NOTHING, deletes.head(0))])
     monkeypatch.setattr(IntegerKeys, "_known", lambda _: next(looks))
-    monkeypatch.setattr(integer_keys, "ON_DRIVER_FILES", 1)
+    monkeypatch.setattr(costs, "KEY_FILES_HERE", 1)
     field = NestedField(1, "k", LongType(), required=False)
     assert IntegerKeys(FileIO({}), deletes, field).words(None) is None
 

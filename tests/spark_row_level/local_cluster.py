@@ -13,7 +13,6 @@ from collections import Counter
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.deletes import small_files
 from frazil.spark.session import costs
 
 EXECUTORS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=128m"
@@ -121,7 +120,7 @@ def kept_up(spark, lake, version):
     )
     rows = {n: (n, "abc"[n % 3], f"v{n}") for n in range(60)}
     table.append(frame(spark, rows.values()))
-    costs.DELETED_ROWS = small_files.FILES_HERE = 0
+    costs.DELETED_ROWS = costs.SMALL_FILES_HERE = 0
     table.delete("id % 10 = 3")
     rows = {n: row for n, row in rows.items() if n % 10 != 3}
     check(table, rows, "places")

@@ -7,22 +7,23 @@ import pytest
 
 from ci_share import one_of_each
 from frazil.errors import ValidationError
-from frazil.spark.row_level.merging.keys import collected, key_filter
+from frazil.spark.row_level.merging.keys import key_filter
 from frazil.spark.row_level.merging.keys.collected import CollectedKeys
 from frazil.spark.row_level.merging.matches import by_file
+from frazil.spark.session import costs
 
 BOUNDS = {
     "few": {},
-    "many rows of the source": {"MOST_BYTES": 0},
-    "many matches": {"MOST_PAIR_BYTES": 0},
-    "many of each task": {"MOST_BYTES": 400, "MOST_PAIR_BYTES": 200},
+    "many rows of the source": {"SOURCE_KEY_BYTES": 0},
+    "many matches": {"MATCH_BYTES": 0},
+    "many of each task": {"SOURCE_KEY_BYTES": 400, "MATCH_BYTES": 200},
 }
 
 
 @pytest.fixture(params=BOUNDS)
 def bounds(request, monkeypatch):
     for name, value in BOUNDS[request.param].items():
-        monkeypatch.setattr(collected, name, value)
+        monkeypatch.setattr(costs, name, value)
     return request.param
 
 
@@ -82,7 +83,7 @@ def test_when_all_of_the_source_matches_nothing_is_added(lake, spark, bounds):
 def test_the_keys_of_a_source_are_all_or_none(spark, monkeypatch, tasks):
     rows = spark.range(0, 100, 1, tasks).selectExpr("monotonically_increasing_id() as n")
     for most in (99, 100, 101, 399, 400, 401):
-        monkeypatch.setattr(collected, "MOST_BYTES", most * 16)
+        monkeypatch.setattr(costs, "SOURCE_KEY_BYTES", most * 16)
         found = CollectedKeys.of(rows, "n", ())
         # Of four tasks the last one gives a fourth of the most.
         assert (found is not None) == (most >= 100)
@@ -105,7 +106,7 @@ LOW, HIGH = -(1 << 63), (1 << 63) - 1
     ids=str,
 )
 def test_one_whole_number_is_found_without_a_join(lake, spark, monkeypatch, bounds, keys, moved):
-    monkeypatch.setattr(key_filter, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(costs, "FILTERED_ROWS", 0)
     monkeypatch.setattr(key_filter, "_ROWS_A_KEY", 0)
     found = []
     original = by_file.matches_by_key

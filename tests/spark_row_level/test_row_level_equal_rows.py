@@ -12,10 +12,10 @@ from pyspark.sql import Row
 
 import frazil
 from frazil.format.predicates.expressions import AlwaysTrue
-from frazil.spark.row_level.rivals import rows_by_value
 from frazil.spark.row_level.rivals.moved_rows import places_of
 from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import Target
+from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
 
@@ -112,7 +112,7 @@ def test_another_schema_tells_nothing(tables):
 def test_too_many_rows_are_not_looked_for(tables, monkeypatch):
     then, now = target_of(tables, "db.old"), target_of(tables, "db.new")
     places = places_of(then, {then.paths([0])[0]: BitMap64(range(4))})
-    monkeypatch.setattr(rows_by_value, "MOST_ROWS", 4)
+    monkeypatch.setattr(costs, "SOUGHT_ROWS", 4)
     assert equal_rows(then, places, now) is not None
-    monkeypatch.setattr(rows_by_value, "MOST_ROWS", 3)
+    monkeypatch.setattr(costs, "SOUGHT_ROWS", 3)
     assert equal_rows(then, places, now) is None

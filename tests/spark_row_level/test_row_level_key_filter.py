@@ -6,6 +6,7 @@ import pytest
 
 from ci_share import one_in, only_in_soak
 from frazil.spark.row_level.merging.keys import key_filter
+from frazil.spark.session import costs
 
 KEYS = {
     "int": ("int", "bigint(n)"),
@@ -22,7 +23,7 @@ KEYS = {
 @pytest.fixture(autouse=True)
 def every_merge_filters(monkeypatch):
     """Tables of tests are small."""
-    monkeypatch.setattr(key_filter, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(costs, "FILTERED_ROWS", 0)
     monkeypatch.setattr(key_filter, "_ROWS_A_KEY", 0)
 
 

@@ -11,7 +11,7 @@ from frazil.spark.row_level import delete
 from frazil.spark.row_level.merging import merged_rows
 from frazil.spark.row_level.merging import run as merging
 from frazil.spark.row_level.merging.keys import key_filter
-from frazil.spark.row_level.merging.matches import matching
+from frazil.spark.session import costs
 
 MODES = ["copy-on-write", "merge-on-read"]
 CLAUSES = ["update", "delete and insert", "by source"]
@@ -22,8 +22,8 @@ ROWS = 200
 
 @pytest.fixture(autouse=True)
 def nothing_is_sent(monkeypatch):
-    monkeypatch.setattr(matching, "BROADCAST_BYTES", -1)
-    monkeypatch.setattr(key_filter, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(costs, "MATCHED_BYTES", -1)
+    monkeypatch.setattr(costs, "FILTERED_ROWS", 0)
     monkeypatch.setattr(key_filter, "_ROWS_A_KEY", 0)
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import SchemaMismatchError, ValidationError
-from frazil.spark.row_level.merging.keys import collected
+from frazil.spark.session import costs
 
 BOUNDS = {
     "few": {},
-    "many rows of the source": {"MOST_BYTES": 0},
-    "many matches": {"MOST_PAIR_BYTES": 0},
+    "many rows of the source": {"SOURCE_KEY_BYTES": 0},
+    "many matches": {"MATCH_BYTES": 0},
 }
 MODES = ["merge-on-read", "copy-on-write"]
 
@@ -23,7 +23,7 @@ MODES = ["merge-on-read", "copy-on-write"]
 @pytest.fixture(params=BOUNDS)
 def bounds(request, monkeypatch):
     for name, value in BOUNDS[request.param].items():
-        monkeypatch.setattr(collected, name, value)
+        monkeypatch.setattr(costs, name, value)
     return request.param
 
 

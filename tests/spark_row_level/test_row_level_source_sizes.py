@@ -11,6 +11,7 @@ import pytest
 
 from frazil.spark.row_level.merging.matches import matching
 from frazil.spark.row_level.merging.source import Source
+from frazil.spark.session import costs
 
 TEXT = "x" * 1000
 VALUES = {
@@ -34,7 +35,7 @@ ROWS = 50
 @pytest.mark.parametrize("keys", ["collected", "too long"])
 def test_rows_are_measured(spark, monkeypatch, keys):
     if keys == "too long":
-        monkeypatch.setattr("frazil.spark.row_level.merging.keys.collected.MOST_BYTES", 0)
+        monkeypatch.setattr("frazil.spark.row_level.merging.keys.costs.SOURCE_KEY_BYTES", 0)
     columns = [f"{value.format(t=TEXT)} as v{n}" for n, (value, _) in enumerate(VALUES.values())]
     df = spark.range(ROWS).selectExpr("id", *columns)
     bytes_of_row = sum(size for _, size in VALUES.values())
@@ -61,7 +62,7 @@ def sent(monkeypatch):
         monkeypatch.setattr(matching.Matching, name, answer)
 
     spied("sends_pairs")
-    monkeypatch.setattr(matching, "BROADCAST_BYTES", 1 << 20)
+    monkeypatch.setattr(costs, "MATCHED_BYTES", 1 << 20)
     return told
 
 

@@ -23,28 +23,24 @@ from frazil.changes import ARRIVAL
 from frazil.format import types as I
 from frazil.format.manifests import Content
 from frazil.format.schema import Schema
-from frazil.spark.deletes import positions, small_files
 from frazil.spark.session import costs
 
 DDL = "id bigint, p int, s string"
 LACKED = "the Python of Spark's executors lacks the packages frazil"
 MODES = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
-LARGE = {
-    costs: (
-        "DECODED_BYTES",
-        "LISTED_SNAPSHOTS",
-        "PLANNED_BYTES",
-        "REWRITTEN_BYTES",
-        "LISTED_FOLDERS",
-        "DELETED_FILES",
-        "CHECKED_FILES",
-        "LOCAL_FOOTERS",
-        "REMOTE_FOOTERS",
-        "DELETED_ROWS",
-    ),
-    small_files: ("ROWS_HERE", "FILES_HERE"),
-    positions: ("ON_DRIVER_POSITIONS", "ON_DRIVER_FILES"),
-}
+LARGE = (
+    "DECODED_BYTES",
+    "LISTED_SNAPSHOTS",
+    "PLANNED_BYTES",
+    "REWRITTEN_BYTES",
+    "LISTED_FOLDERS",
+    "DELETED_FILES",
+    "CHECKED_FILES",
+    "LOCAL_FOOTERS",
+    "REMOTE_FOOTERS",
+    "DELETED_ROWS",
+    *("SMALL_ROWS_HERE", "SMALL_FILES_HERE", "POSITIONS_HERE", "POSITION_FILES_HERE"),
+)
 """What is the driver's work up to some size: none of it, for a table that is large."""
 
 UNSEEN = -1
@@ -315,7 +311,7 @@ def of_other_layouts(spark, lake, folder):
 
 def large(spark, lake):
     """What is the executors' work of large tables."""
-    kept = {(module, name): getattr(module, name) for module in LARGE for name in LARGE[module]}
+    kept = {name: getattr(costs, name) for name in LARGE}
     table = lake.create_table("db.large", DDL, partition_by=["p"], properties=MODES)
     steps = Steps(table, "large")
     rows = [(n, n % 3, f"s{n}") for n in range(12)]
@@ -330,8 +326,8 @@ def large(spark, lake):
     holds = steps.check
 
     def set_all(values):
-        for (module, name), value in values.items():
-            setattr(module, name, value)
+        for name, value in values.items():
+            setattr(costs, name, value)
 
     def check(step):
         # Deletes of a large table are read by executors.

@@ -22,18 +22,8 @@ from frazil.errors import ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import KEY, WORDS, Longs, Words
 from frazil.spark.files.row_checks import stop_with_text, value_problem
+from frazil.spark.session import costs
 from frazil.spark.session.few_rows import few_rows
-
-WORDS_HERE: Final = 2_000_000
-"""Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
-
-ROWS_AT_ONCE: Final = 16_000_000
-"""Up to so many rows (128 MB) are collected one by one; words of more take a shuffle."""
-
-ROWS_LOOKED_AT: Final = 10 * ROWS_AT_ONCE
-"""Where there are more rows than fit, but not more than this, tasks give their share of those that
-fit, and are asked again if they have more. Of still more rows the share would be less than one in
-twenty, and a second look would cost more than the shuffle."""
 
 COUNTS: Final[dict[str, pl.DataType]] = {
     "ordinal": pl.Int64(),
@@ -140,22 +130,22 @@ def collected(
     if not most_ordinal >> _PACKED_BITS:
         packed = _packed(rows, ordinal=ordinal, position=position)
         found: pa.Table | None = None
-        if most_rows is not None and most_rows <= ROWS_AT_ONCE:
+        if most_rows is not None and most_rows <= costs.PLACES_HERE:
             found = _arrow(packed)
-        elif tasks is not None and most_rows is not None and most_rows <= ROWS_LOOKED_AT:
-            most = ROWS_AT_ONCE // _NUMBERED_ROWS // tasks
+        elif tasks is not None and most_rows is not None and most_rows <= costs.PLACES_LOOKED_AT:
+            most = costs.PLACES_HERE // _NUMBERED_ROWS // tasks
             found = few_rows(packed, most_of_task=most, tasks=tasks, collect=_arrow)
         if found is not None:
             yield _here(Words.of_values(found.column(KEY).to_numpy()))
             return
     sparse = sparse_rows(rows, ordinal=ordinal, position=position)
-    if most_words <= WORDS_HERE:
+    if most_words <= costs.WORDS_HERE:
         yield _here(words_of(sparse))
         return
     kept = sparse.persist()
     try:
         counts = _counts(kept)
-        if int(counts["words"].sum()) <= WORDS_HERE:
+        if int(counts["words"].sum()) <= costs.WORDS_HERE:
             yield _here(words_of(kept))
         else:
             yield Collected(counts, None, kept)

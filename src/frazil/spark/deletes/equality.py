@@ -25,11 +25,8 @@ from frazil.spark.files.layout.footers import file_facts
 from frazil.spark.files.layout.layouts import layout_of
 from frazil.spark.files.parquet.native import ScanContext, Wanted, scan_by_id
 from frazil.spark.files.projection import with_fields
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
-
-BROADCAST_ROWS: Final = 1_000_000
-"""Up to so many deleted keys are sent to every executor, if their files are no larger than
-`BROADCAST_BYTES`; more are shuffled with the rows."""
 
 _CHECKED_FILES: Final = 256
 _KEY: Final = "_frazil_deleted_key_"
@@ -81,7 +78,7 @@ class EqualityDeletes:
     def join(self) -> ChosenWay[Callable[[DataFrame], DataFrame]]:
         """How the deleted keys are joined with rows."""
         keys, size = (int(self.deletes[n].sum()) for n in ("record_count", "file_size_in_bytes"))
-        return join_of({"keys": keys, "bytes": size}, keys=BROADCAST_ROWS)
+        return join_of({"keys": keys, "bytes": size}, keys=costs.SENT_KEYS)
 
     def choice(self, io: FileIO, schema: Schema) -> ChosenWay[Any]:
         """Return which way rows are compared with the keys, without a look at them."""

@@ -22,17 +22,13 @@ from frazil.format import types as I
 from frazil.planning.cache import store_key
 from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
-from frazil.spark.deletes.joins import BROADCAST_BYTES, Deleted, bytes_of_values, deleted_values
+from frazil.spark.deletes.joins import Deleted, bytes_of_values, deleted_values
 from frazil.spark.deletes.ways import Load, Way
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
-from frazil.storage.side_by_side import in_threads
+from frazil.storage.side_by_side import READING_THREADS, in_threads
 
-ON_DRIVER_KEYS: Final = 2_000_000
-ON_DRIVER_FILES: Final = 256
-"""Up to so many keys are read beside the session: a Spark job would cost more."""
-
-_READERS: Final = 8
 _INTEGERS: Final = (I.IntegerType, I.LongType, I.DateType)
 
 
@@ -62,7 +58,7 @@ class IntegerKeys:
     @property
     def way(self) -> Way[Callable[[SparkSession, Words, Column], Deleted]]:
         """How rows are compared with them where the load is borne."""
-        most = {"files": ON_DRIVER_FILES, "keys": ON_DRIVER_KEYS, "bytes": BROADCAST_BYTES}
+        most = {"files": costs.KEY_FILES_HERE, "keys": costs.KEYS_HERE, "bytes": costs.SENT_BYTES}
         return Way("compared with bits of keys", deleted_values, most)
 
     def load(self) -> Load:
@@ -88,7 +84,7 @@ class IntegerKeys:
             found = in_threads(
                 lambda part: _keys(self.io, part, needed, table),
                 [FilePart(path=path, file_format=file_format) for path, file_format in files],
-                threads=_READERS,
+                threads=READING_THREADS,
                 name="frazil-keys",
             )
             words = Words.union((known.words, Words.of_values(np.concatenate(found))))

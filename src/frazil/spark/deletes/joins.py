@@ -21,10 +21,8 @@ from pyspark.sql import types as S
 from frazil.spark.deletes.bitmap import KEY, ROW_BYTES, WORD_ROWS, WORDS, Longs, Words, in_one_set
 from frazil.spark.deletes.ways import ChosenWay, Load, Way, cheapest
 from frazil.spark.files.parquet.file_log import RowPlace
+from frazil.spark.session import costs
 from frazil.storage.caches import BoundedCache
-
-BROADCAST_BYTES: Final = 32 * 1024 * 1024
-"""Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
 
 ARRAY_BYTES: Final = 32 * 1024 * 1024
 """Bitmaps up to this size are a value in the plan, which every task decodes."""
@@ -49,7 +47,7 @@ def join_of(load: Load, **most: int) -> ChosenWay[Callable[[DataFrame], DataFram
         load: its ``bytes`` and other figures.
         most: up to which of the other figures it is sent to every executor.
     """
-    sent = Way("joined, sent to every executor", F.broadcast, {**most, "bytes": BROADCAST_BYTES})
+    sent = Way("joined, sent to every executor", F.broadcast, {**most, "bytes": costs.SENT_BYTES})
     shuffled = Way("joined, shuffled with the rows", lambda rows: rows.hint("merge"))
     return cheapest((sent, shuffled), load)
 

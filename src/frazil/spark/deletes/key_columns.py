@@ -22,7 +22,6 @@ from frazil.spark.files.layout.stored_types import stored_type
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
-_THREADS: Final = 8
 _WITH_DEFAULTS: Final = 3
 """The first format version whose columns may have default values."""
 
@@ -85,9 +84,7 @@ def _place_in_files(io: FileIO, deletes: pl.DataFrame, field_id: int) -> list[I.
     """A compared column as the delete files have it, behind the structs that it is in."""
     files = deletes.unique("file_path", keep="first", maintain_order=True)
     paths = files.select("file_path", "file_format").iter_rows()
-    columns = in_threads(
-        lambda file: columns_of_file(io, *file), paths, threads=_THREADS, name="frazil-keys"
-    )
+    columns = in_threads(lambda file: columns_of_file(io, *file), paths, name="frazil-keys")
     found = [way for each in columns if (way := _place_of(field_id, each)) is not None]
     kinds = [stored_type(way[-1].kind) for way in found]
     known = [kind for kind in kinds if kind is not None]
@@ -130,9 +127,7 @@ def _refuse_unknown_default(
     numbers = plan.delete_index.of(deletes["delete"]).ordinals()
     files = plan.files.filter(pl.col("ordinal").is_in(numbers.implode()))
     paths = list(files.select("file_path", "file_format").iter_rows())
-    columns = in_threads(
-        lambda file: columns_of_file(io, *file), paths, threads=_THREADS, name="frazil-keys"
-    )
+    columns = in_threads(lambda file: columns_of_file(io, *file), paths, name="frazil-keys")
     for (path, _), each in zip(paths, columns, strict=True):
         if _place_of(field_id, each) is None:
             raise UnsupportedError(

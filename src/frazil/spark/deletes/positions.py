@@ -40,27 +40,13 @@ from frazil.spark.deletes.position_files import (
 )
 from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.parquet.native import ScanContext
+from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
-ON_DRIVER_POSITIONS: Final = 16_000_000
-ON_DRIVER_FILES: Final = 512
-"""Up to so many deletes are read beside the session: a Spark job would cost more. Of more of them
-executors make the bitmaps, once."""
-
-ON_DRIVER_BYTES: Final = 128 * 1024 * 1024
-"""Up to so many bytes of bitmaps: those of a billion rows."""
-
-ON_DRIVER_DATA_FILES: Final = 20_000
-"""Of so many data files what is deleted is kept in this process."""
-
-ON_DRIVER_PAIRS: Final = 4_000_000
-"""And of so many pairs of a data file and a delete."""
-
 _BYTES_PER_FILE: Final = 8_192
-_READERS: Final = 8
 
 _PATH: Final = "data_path"
 _SEQUENCE: Final = "delete_sequence_number"
@@ -126,9 +112,9 @@ class PositionDeletes:
             "applied as positions that are kept",
             self.words,
             {
-                "data files": ON_DRIVER_DATA_FILES,
-                "bytes": ON_DRIVER_BYTES,
-                "pairs": ON_DRIVER_PAIRS,
+                "data files": costs.DATA_FILES_HERE,
+                "bytes": costs.BITMAP_BYTES_HERE,
+                "pairs": costs.PAIRS_HERE,
             },
         )
         # A bit a row, or a word a deleted position.
@@ -189,7 +175,7 @@ class PositionDeletes:
         here = Way(
             "read beside the session",
             self._read_here,
-            {"delete files": ON_DRIVER_FILES, "positions": ON_DRIVER_POSITIONS},
+            {"delete files": costs.POSITION_FILES_HERE, "positions": costs.POSITIONS_HERE},
         )
         load = {"delete files": len(chosen), "positions": int(chosen["record_count"].sum())}
         return cheapest((here, Way("read by executors", self._read_there)), load)
@@ -215,7 +201,7 @@ class PositionDeletes:
                 for found in words_by_file(*part).items()
             ]
 
-        found = in_threads(read, chosen.to_dicts(), threads=_READERS, name="frazil-positions")
+        found = in_threads(read, chosen.to_dicts(), name="frazil-positions")
         parts: dict[int, list[Words]] = {ordinal: [] for ordinal in lacking["ordinal"].unique()}
         for ordinal, words in (part for each in found for part in each):
             parts[ordinal].append(words)

@@ -40,19 +40,11 @@ from frazil.spark.deletes.small_files import Find, SmallFiles, nothing
 from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 
 EQUALITY_SETTING: Final = "frazil.read.equality-deletes"
 """Session setting: how a scan applies equality deletes, one of `EqualityReading`."""
-
-RESOLVED_ROWS: Final = 1_000_000
-"""Files of fewer rows in all are not worth a job of their own: their deletes are joined."""
-
-JOINED_KEYS: Final = 500_000
-"""So many new keys at most are joined by the first read that meets them."""
-
-RESOLVED_PAIRS: Final = 4_000_000
-"""More pairs of a file and a delete are joined, unless resolving is asked for."""
 
 PLACES: Final[tuple[I.NestedField, ...]] = (
     FILE_ORDINAL_FIELD,
@@ -171,7 +163,7 @@ class Resolver:
         if self.reading is EqualityReading.JOIN:
             return None
         served, index = self._divided(plan, groups)
-        is_large = index.pair_count > RESOLVED_PAIRS
+        is_large = index.pair_count > costs.RESOLVED_PAIRS
         if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
             return None
         pairs = index.expanded().join(self._names(groups), on="delete")
@@ -199,8 +191,12 @@ class Resolver:
         }
         # What joins cost less than a job.
         joins = (
-            Way("left to a join", nothing, {"rows": RESOLVED_ROWS - 1}),
-            Way("left to a join once", self._noted, {"keys": JOINED_KEYS, "reads before": 0}),
+            Way("left to a join", nothing, {"rows": costs.RESOLVED_ROWS - 1}),
+            Way(
+                "left to a join once",
+                self._noted,
+                {"keys": costs.NEW_KEYS_JOINED, "reads before": 0},
+            ),
         )
         ways = (
             *(joins if self.reading is EqualityReading.AUTO else ()),

@@ -24,17 +24,10 @@ from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.equality import BY_VALUE
 from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 
-SMALL_FILE_ROWS: Final = 100_000
-"""A file of so many rows at most is small."""
-
-ROWS_HERE: Final = 2_000_000
-FILES_HERE: Final = 10_000
-"""Up to so many rows of small files, deleted keys and files of each are read beside the session."""
-
-_READERS: Final = 8
 _FRAME_BYTES: Final = 2_048
 _SEQUENCE: Final = "sequence_number"
 
@@ -74,7 +67,7 @@ class SmallFiles:
         share = self._share(plan, pending)
         deletes = plan.deletes.join(share, on="delete", how="semi")
         load = {"delete files": len(deletes), "keys": int(deletes["record_count"].sum())}
-        most = {"delete files": FILES_HERE, "keys": ROWS_HERE}
+        most = {"delete files": costs.SMALL_FILES_HERE, "keys": costs.SMALL_ROWS_HERE}
         here = Way("resolved beside the session", self._found, most)
         return share, cheapest((here, Way("left to Spark", nothing)), load)
 
@@ -89,13 +82,13 @@ class SmallFiles:
         ]
         beyond = pending.filter(pl.col("delete").is_in(others))
         files = plan.files.join(pending, on="ordinal", how="semi")
-        is_small = pl.col("record_count") <= SMALL_FILE_ROWS
+        is_small = pl.col("record_count") <= costs.SMALL_FILE_ROWS
         newest = (
             files.join(beyond, on="ordinal", how="anti", maintain_order="left")
             .filter(is_small)
             .sort(_SEQUENCE, descending=True, maintain_order=True)
-            .head(FILES_HERE)
-            .filter(pl.col("record_count").cum_sum() <= ROWS_HERE)
+            .head(costs.SMALL_FILES_HERE)
+            .filter(pl.col("record_count").cum_sum() <= costs.SMALL_ROWS_HERE)
         )
         return pending.join(newest, on="ordinal", how="semi")
 
@@ -196,7 +189,7 @@ class SmallFiles:
         known = {row: kept.get((*read_by, *row)) for row in dict.fromkeys(listed)}
         lacking = [row for row, keys in known.items() if keys is None]
         parts = [FilePart(path=path, file_format=kind) for path, kind, _ in lacking]
-        found = in_threads(read, parts, threads=_READERS, name="frazil-keys")
+        found = in_threads(read, parts, name="frazil-keys")
         for row, keys in zip(lacking, found, strict=True):
             known[row] = keys
             if keys is not None:

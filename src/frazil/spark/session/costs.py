@@ -163,3 +163,104 @@ COMPARED_TASKS: Final = 64
 OPEN_COST: Final = 4 << 20
 SPLIT: Final = 128 << 20
 """Spark's own defaults of what opening a file counts as, and of what a task reads, in bytes."""
+
+# -- deletes that a read applies: measured by ``make bench ONLY=equality`` and ``ONLY=deletes`` ----
+
+SENT_KEYS: Final = 1_000_000
+"""Up to so many deleted keys are sent to every executor, if their files are no larger than
+`SENT_BYTES`; more are shuffled with the rows."""
+
+SENT_BYTES: Final = 32 * 1024 * 1024
+"""Bitmaps up to this size are sent to every executor; larger ones are shuffled with the rows."""
+
+KEYS_HERE: Final = 2_000_000
+KEY_FILES_HERE: Final = 256
+"""Up to so many keys are read beside the session: a Spark job would cost more."""
+
+RESOLVED_ROWS: Final = 1_000_000
+"""Files of fewer rows in all are not worth a job of their own: their deletes are joined."""
+
+NEW_KEYS_JOINED: Final = 500_000
+"""So many new keys at most are joined by the first read that meets them."""
+
+RESOLVED_PAIRS: Final = 4_000_000
+"""More pairs of a file and a delete are joined, unless resolving is asked for."""
+
+WORDS_HERE: Final = 2_000_000
+"""Up to so many words (32 MB) are collected by the driver; more stay with the executors."""
+
+PLACES_HERE: Final = 16_000_000
+"""Up to so many rows (128 MB) are collected one by one; words of more take a shuffle. Measured by
+``python -m bench.delete_collection``."""
+
+PLACES_LOOKED_AT: Final = 10 * PLACES_HERE
+"""Where there are more rows than fit, but not more than this, tasks give their share of those that
+fit, and are asked again if they have more. Of still more rows the share would be less than one in
+twenty, and a second look would cost more than the shuffle."""
+
+SMALL_FILE_ROWS: Final = 100_000
+"""A file of so many rows at most is small."""
+
+SMALL_ROWS_HERE: Final = 2_000_000
+SMALL_FILES_HERE: Final = 10_000
+"""Up to so many rows of small files, deleted keys and files of each are read beside the session."""
+
+POSITIONS_HERE: Final = 16_000_000
+POSITION_FILES_HERE: Final = 512
+"""Up to so many deletes are read beside the session: a Spark job would cost more. Of more of them
+executors make the bitmaps, once."""
+
+BITMAP_BYTES_HERE: Final = 128 * 1024 * 1024
+"""Up to so many bytes of bitmaps: those of a billion rows."""
+
+DATA_FILES_HERE: Final = 20_000
+"""Of so many data files what is deleted is kept in this process."""
+
+PAIRS_HERE: Final = 4_000_000
+"""And of so many pairs of a data file and a delete."""
+
+# -- changes by key: measured by ``make bench ONLY=upserted`` ----
+
+BIG_SHARE: Final = 10
+"""A batch is a big part of a table with at most so many times its rows: reading the table's keys
+costs little beside writing the batch."""
+
+SMALL_TABLE: Final = 100_000
+"""Rows whose keys are read in about the time that a commit takes."""
+
+HEAVY_LOAD: Final = 10
+"""Equality deletes are many where every so many rows there is one: each read pays for them."""
+
+CHANGED_ROWS_A_TASK: Final = 100_000
+KEYS_A_TASK: Final = 1_000_000
+"""A task writes about so many changed rows, or keys."""
+
+CHANGES_A_TASK: Final = 100_000
+"""A task writes about so many changes at least, where the rows' partitions are small."""
+
+# -- merges: measured by ``make bench ONLY=changes`` ----
+
+MATCHED_BYTES: Final = 64 << 20
+"""Matched rows of up to so many bytes are sent to every task; more are shuffled."""
+
+MATCHES_HERE: Final = 2_000_000
+"""Of up to so many matches the driver looks which rows of the source have one: 16 MB."""
+
+SOURCE_KEY_BYTES: Final = 16 << 20
+"""So much a source of one task gives of its keys; one of many tasks up to five times as much.
+Measured by ``python -m bench.merge_sources``."""
+
+MATCH_BYTES: Final = 32 << 20
+"""So much is collected of rows that match."""
+
+FILTERED_KEYS: Final = 2_000_000
+"""The hashes of up to so many rows of the source are collected: 16 MB."""
+
+FILTERED_ROWS: Final = 2_000_000
+"""Of fewer rows the look-up itself costs less than to make the array."""
+
+SOUGHT_VALUES: Final = 1_000
+"""Of a source of up to so many rows the keys themselves are looked for, else their range."""
+
+SOUGHT_ROWS: Final = 5_000_000
+"""The ids of so many rows are sent to every task: 40 MB."""

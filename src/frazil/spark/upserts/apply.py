@@ -32,6 +32,7 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.values.names import SOURCE, TARGET
 from frazil.spark.row_level.writes import Rows
+from frazil.spark.session import costs
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.upserts.arrival_order import ArrivalOrder, KeyFigures
 from frazil.spark.upserts.change_rows import (
@@ -69,10 +70,6 @@ NewColumns = Literal["fail", "add"]
 MODE: Final = "frazil.changes.mode"
 REASON: Final = "frazil.changes.mode-reason"
 """In the summaries of snapshots of changes."""
-
-ROWS_A_TASK: Final = 100_000
-KEYS_A_TASK: Final = 1_000_000
-"""A task writes about so many changed rows, or keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +270,7 @@ class _Application:
         if figures.keys > figures.deleted:
             works.append(data)
         if spec is not None:
-            few = named.coalesce(1 + figures.keys // KEYS_A_TASK)
+            few = named.coalesce(1 + figures.keys // costs.KEYS_A_TASK)
             works.append(lambda: self._deletes(few, keys, spec, figures))
         written: list[DataFile] = []
 
@@ -303,7 +300,7 @@ class _Application:
     ) -> Callable[[], list[DataFile]]:
         """Return what writes the last rows of keys."""
         # Few rows make few files, into however many parts Spark has shuffled them.
-        rows = last.coalesce(1 + (figures.keys - figures.deleted) // ROWS_A_TASK)
+        rows = last.coalesce(1 + (figures.keys - figures.deleted) // costs.CHANGED_ROWS_A_TASK)
         kept = rows.where(~F.col(quote_name_always([gone]))).drop(gone)
         return lambda: write_data_files(
             self.port.spark,

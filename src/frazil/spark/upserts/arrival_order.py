@@ -26,6 +26,7 @@ from frazil.format.schema import Schema
 from frazil.spark.delete_files.write import write_deletes_of_new_files
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.files.wire import entry_from_text
+from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 from frazil.spark.session.free_names import free_names
 from frazil.spark.session.tasks import map_batches
@@ -37,9 +38,6 @@ from frazil.spark.write.columns.partition_columns import partition_keys
 from frazil.spark.write.files import FileWrite, WriteProgress, tell_nobody
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO
-
-CHANGES_A_TASK: Final = 100_000
-"""A task writes about so many changes at least, where the rows' partitions are small."""
 
 _PARTITION_SHIFT: Final = 33
 """`monotonically_increasing_id` has the row's place in its partition in so many lower bits."""
@@ -150,7 +148,7 @@ class ArrivalOrder:
             StorageError: the store refused or failed; what was written is removed.
         """
         # Partitions are joined whole, so that the changes of a key keep their order.
-        rows = self.changes.rows.coalesce(1 + figures.changes // CHANGES_A_TASK)
+        rows = self.changes.rows.coalesce(1 + figures.changes // costs.CHANGES_A_TASK)
         # Rows are written in the order of their arrival.
         options = {**(options or {}), "output-sort-order-id": "0"}
         write = FileWrite.planned(metadata, io, options, metadata.schema, DATA_FILES, None)

@@ -9,21 +9,12 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import DELETE_FORMAT, WRITE_FORMAT
 from frazil.format.snapshots import Snapshot
+from frazil.spark.session import costs
 
 Mode = Literal["equality-deletes", "merge", "auto"]
 
 EQUALITY: Final = "equality-deletes"
 MERGE: Final = "merge"
-
-BIG_SHARE: Final = 10
-"""A batch is a big part of a table with at most so many times its rows: reading the table's keys
-costs little beside writing the batch."""
-
-SMALL_TABLE: Final = 100_000
-"""Rows whose keys are read in about the time that a commit takes."""
-
-HEAVY_LOAD: Final = 10
-"""Equality deletes are many where every so many rows there is one: each read pays for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +67,12 @@ def chosen(mode: Mode, metadata: TableMetadata, head: Snapshot | None, changes: 
     rows, deletes = _total(head, "total-records"), _total(head, "total-equality-deletes")
     if rows is None:
         return Choice(EQUALITY, "the snapshot before does not state its rows")
-    if rows <= SMALL_TABLE:
+    if rows <= costs.SMALL_TABLE:
         return Choice(MERGE, f"the table's {rows} rows are few: their keys are read at once")
-    if rows <= BIG_SHARE * changes:
+    if rows <= costs.BIG_SHARE * changes:
         return Choice(MERGE, f"{changes} changes are much beside the table's {rows} rows")
     load = (deletes or 0) + changes
-    if load * HEAVY_LOAD > rows:
+    if load * costs.HEAVY_LOAD > rows:
         return Choice(
             MERGE, f"{load} equality deletes would be much for reads of the table's {rows} rows"
         )

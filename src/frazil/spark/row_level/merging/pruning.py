@@ -30,10 +30,8 @@ from frazil.spark.row_level.merging.clauses.clause import When
 from frazil.spark.row_level.merging.keys.equal_columns import MatchNames
 from frazil.spark.row_level.merging.matches.matching import Matching
 from frazil.spark.row_level.merging.source import Source
+from frazil.spark.session import costs
 from frazil.spark.session.facts import time_zone_of
-
-MOST_VALUES: Final = 1_000
-"""Of a source of up to so many rows the keys themselves are looked for, else their range."""
 
 _MOST_VALUE_BYTES: Final = 16 << 20
 """Of such a source, if its keys are no longer than this."""
@@ -87,7 +85,7 @@ def _within_source(source: Source) -> Iterator[Expression]:
     if not source.keys:
         return
     types = {field.name: field.dataType for field in source.rows.schema.fields}
-    few = source.count <= MOST_VALUES and source.matched_size.total <= _MOST_VALUE_BYTES
+    few = source.count <= costs.SOUGHT_VALUES and source.matched_size.total <= _MOST_VALUE_BYTES
     for pair, values in zip(source.keys, source.key_values(all_of_them=few), strict=True):
         ref, kind = Reference(pair.target), types[pair.source]
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -36,17 +35,16 @@ from frazil.spark.row_level.rivals.moved_rows import (
     moved_by_value,
     places_of,
 )
-from frazil.spark.row_level.rivals.rows_by_id import MOST_ROWS, RowIds, rows_in_new_files
+from frazil.spark.row_level.rivals.rows_by_id import RowIds, rows_in_new_files
 from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import Target
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 from frazil.table.conflicts.rows import DeletesOfCopies, MovedDeletes, MovedTo, OwnRows
 
 CountMatching = Callable[[Target], Mapping[int, int]]
 """Counts the rows of a target that a command would have been about, by their files' ordinals."""
-
-_READERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +115,7 @@ class ComparedRows:
             or each.referenced_data_file in paths
         ]
         parts: dict[str, BitMap64] = {}
-        for found in in_threads(
-            lambda each: self._read(each, wanted), about, threads=_READERS, name="frazil-rivals"
-        ):
+        for found in in_threads(lambda each: self._read(each, wanted), about, name="frazil-rivals"):
             for path, positions in found.items():
                 parts[path] = parts.get(path, BitMap64()) | positions
         return parts
@@ -174,7 +170,7 @@ class ComparedRows:
     ) -> MovedDeletes | None:
         """Write the deletes of the command's rows anew, where others moved them."""
         own = {path: each.deleted - each.earlier for path, each in self.own(gone).items()}
-        if sum(map(len, own.values())) > MOST_ROWS:
+        if sum(map(len, own.values())) > costs.SOUGHT_ROWS:
             return None
         now = self._now(metadata, head).named(written.every)
         moved = moved_by_id(self.target, now, own, since)

@@ -23,12 +23,10 @@ from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
-
-MOST_ROWS: Final = 5_000_000
-"""The ids of so many rows are sent to every task: 40 MB."""
 
 _FILES: Final = "file bigint, path string, format string"
 _FOUND: Final = pa.schema(
@@ -61,7 +59,7 @@ class RowIds:
         places = {ordinal: words for ordinal, words in places.items() if len(words.places)}
         if not places:
             return cls.none()
-        if sum(words.cardinality for words in places.values()) > MOST_ROWS:
+        if sum(words.cardinality for words in places.values()) > costs.SOUGHT_ROWS:
             return None
         rows = target.only(places).rows_at(places)
         if not target.keeps_lineage:

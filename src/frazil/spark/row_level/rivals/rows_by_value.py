@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.comparable import comparable
 from frazil.spark.deletes.bitmap import Longs, Words, words_by_file
-from frazil.spark.row_level.rivals.rows_by_id import MOST_ROWS
 from frazil.spark.row_level.target import Target, file_of, position_of
+from frazil.spark.session import costs
 
 _FILE: Final = "file"
 _POSITION: Final = "position"
@@ -61,7 +61,7 @@ def equal_rows(then: Target, places: Mapping[int, Words], now: Target) -> EqualR
         return None
     if not places:
         return EqualRows(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    if not now.plan.file_count or sum(w.cardinality for w in places.values()) > MOST_ROWS:
+    if not now.plan.file_count or sum(w.cardinality for w in places.values()) > costs.SOUGHT_ROWS:
         return None
     deleted, live = then.rows_at(places), now.rows()
     wanted = deleted.select(_values(then, deleted))

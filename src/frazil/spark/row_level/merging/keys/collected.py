@@ -20,13 +20,8 @@ from frazil.spark.row_level.merging.keys.equal_columns import (
     hash_of_keys,
     plain_value,
 )
+from frazil.spark.session import costs
 from frazil.spark.session.few_rows import Longs, RowLimit, few_rows
-
-MOST_BYTES: Final = 16 << 20
-"""So much a source of one task gives of its keys; one of many tasks up to five times as much."""
-
-MOST_PAIR_BYTES: Final = 32 << 20
-"""So much is collected of rows that match."""
 
 LONGEST_TEXT: Final = 64
 """A source with a key of more bytes is not collected."""
@@ -77,7 +72,7 @@ class CollectedKeys:
         types = {field.name: field.dataType for field in rows.schema.fields}
         kinds = [types[key.source] for key in keys]
         numbers_a_row = 2 + len(beside) + len(measured)
-        most = MOST_BYTES // (numbers_a_row * _WIDTH + sum(map(_width, kinds)))
+        most = costs.SOURCE_KEY_BYTES // (numbers_a_row * _WIDTH + sum(map(_width, kinds)))
         limit = RowLimit(most, _TASKS, falls=True)
         columns = [F.col(quote_name_always([number])).alias("number")]
         if keys:
@@ -128,7 +123,7 @@ def most_pairs_of_task(tasks: int) -> int:
     Args:
         tasks: how many there are, about.
     """
-    return MOST_PAIR_BYTES // _PAIR_WIDTH // max(tasks, 1)
+    return costs.MATCH_BYTES // _PAIR_WIDTH // max(tasks, 1)
 
 
 def collected_pairs(pairs: DataFrame, *, tasks: int) -> pl.DataFrame | None:

@@ -19,13 +19,8 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.joins import words_value
 from frazil.spark.row_level.merging.keys.equal_columns import EqualColumns, hash_of_keys
 from frazil.spark.row_level.merging.source import Source
+from frazil.spark.session import costs
 from frazil.spark.session.few_rows import Longs
-
-MOST_KEYS: Final = 2_000_000
-"""The hashes of up to so many rows of the source are collected: 16 MB."""
-
-FEWEST_ROWS: Final = 2_000_000
-"""Of fewer rows the look-up itself costs less than to make the array."""
 
 _ROWS_A_KEY: Final = 4
 _BITS_A_KEY: Final = 64
@@ -62,7 +57,7 @@ class KeyFilter:
         Args:
             rows: how many rows of the table there are to test.
         """
-        if not source.keys or not 0 < source.count <= MOST_KEYS:
+        if not source.keys or not 0 < source.count <= costs.FILTERED_KEYS:
             return None
         if not pays(rows=rows, keys=source.count):
             return None
@@ -115,7 +110,7 @@ class KeyFilter:
 
 def pays(*, rows: int, keys: int) -> bool:
     """Whether to leave rows out of a join by their keys or places costs less than to join them."""
-    return rows >= max(FEWEST_ROWS, _ROWS_A_KEY * keys)
+    return rows >= max(costs.FILTERED_ROWS, _ROWS_A_KEY * keys)
 
 
 def _whole_keys(source: Source) -> Longs | None:

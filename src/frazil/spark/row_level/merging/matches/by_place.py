@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -25,13 +24,11 @@ from frazil.spark.row_level.merging.matches.counts import CLAUSE, MatchCounts
 from frazil.spark.row_level.merging.matches.matching import Matching, is_steady
 from frazil.spark.row_level.target import Target, words_at
 from frazil.spark.row_level.values.expressions import condition_column
+from frazil.spark.session import costs
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.few_rows import tasks_of_scan
 from frazil.spark.session.free_names import free_name
 from frazil.spark.session.row_bytes import row_bytes
-
-MOST_PAIRS: Final = 2_000_000
-"""Of up to so many matches the driver looks which rows of the source have one: 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,7 @@ def inserted_beside_pairs(
     if not matching.merge.of_kind(When.NOT_MATCHED):
         return None
     numbers = pairs.select(source.number)
-    if source.count <= counts.pairs <= MOST_PAIRS:
+    if source.count <= counts.pairs <= costs.MATCHES_HERE:
         if known is None:
             known = numbers.toArrow().column(0).to_numpy()
         if len(np.unique(known)) == source.count:  # To write no rows costs jobs too.

@@ -27,12 +27,10 @@ from frazil.spark.row_level.merging.matches.counts import CLAUSE
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.row_level.rivals.key_test import KeyTest
 from frazil.spark.row_level.target import Target
+from frazil.spark.session import costs
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
 from frazil.spark.session.row_bytes import bytes_beyond, most_result_bytes, row_bytes
-
-BROADCAST_BYTES: Final = 64 << 20
-"""Matched rows of up to so many bytes are sent to every task; more are shuffled."""
 
 _RESULTS_AT_LEAST: Final = 2
 """The driver must be able to take so many times what it sends to every task."""
@@ -60,7 +58,7 @@ class Matching:
 
     def is_sent(self, size: int) -> bool:
         """Whether rows of so many bytes go to every task."""
-        if size > BROADCAST_BYTES:
+        if size > costs.MATCHED_BYTES:
             return False
         return size <= most_result_bytes(self.spark) // _RESULTS_AT_LEAST
 
