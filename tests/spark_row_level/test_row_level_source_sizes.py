@@ -35,7 +35,7 @@ ROWS = 50
 @pytest.mark.parametrize("keys", ["collected", "too long"])
 def test_rows_are_measured(spark, monkeypatch, keys):
     if keys == "too long":
-        monkeypatch.setattr("frazil.spark.row_level.merging.keys.costs.SOURCE_KEY_BYTES", 0)
+        monkeypatch.setattr("frazil.spark.session.costs.SOURCE_KEY_BYTES", 0)
     columns = [f"{value.format(t=TEXT)} as v{n}" for n, (value, _) in enumerate(VALUES.values())]
     df = spark.range(ROWS).selectExpr("id", *columns)
     bytes_of_row = sum(size for _, size in VALUES.values())
