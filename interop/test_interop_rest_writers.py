@@ -13,7 +13,7 @@ from typing import Any
 
 import catalog_worker
 import pytest
-from catalog_cases import NO_REPORTS, made_table, new_metadata, opened, set_properties
+from catalog_cases import NO_REPORTS, QUICK_CHECKS, made_table, new_metadata, opened, set_properties
 from interop_rest import java_server
 from test_catalog_faults import killed_at_each
 
@@ -39,9 +39,15 @@ def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[
 def test_no_acknowledged_commit_is_lost(
     properties: dict[str, str], writers: int, commits: int
 ) -> None:
-    catalog = opened(properties)
+    """One whose outcome is unknown may be there or not.
+
+    Nessie 0.99 answers some of many requests with 500: it writes the new metadata on a thread that
+    knows no request (`ContextNotActiveException`), before it commits.
+    """
+    quick = {**properties, **QUICK_CHECKS}
+    catalog = opened(quick)
     made_table(catalog)
-    command = [sys.executable, catalog_worker.__file__, json.dumps(properties)]
+    command = [sys.executable, catalog_worker.__file__, json.dumps(quick)]
     ended = subprocess.run(
         [*command, str(writers), str(commits)],
         stdout=subprocess.PIPE,
@@ -50,10 +56,14 @@ def test_no_acknowledged_commit_is_lost(
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    acknowledged = ended.stdout.split()
+    lines = ended.stdout.split()
+    unknown = {line[1:] for line in lines if line.startswith("?")}
+    acknowledged = {line for line in lines if not line.startswith("?")}
     found = catalog.load_table("db.t").metadata.properties
-    assert {name for name, value in found.items() if value == "done"} == set(acknowledged)
-    assert len(acknowledged) == writers * commits
+    there = {name for name, value in found.items() if value == "done"}
+    assert acknowledged <= there <= acknowledged | unknown
+    assert len(acknowledged) + len(unknown) == len(lines) == writers * commits
+    assert not unknown or "nessie.is-nessie-catalog" in catalog.properties
     catalog.close()
 
 

@@ -1,6 +1,7 @@
-"""Writers in processes of their own: they commit properties and report each acknowledged one.
+"""Writers in processes of their own: they commit properties and report each one.
 
-Arguments: the catalog's properties as JSON, how many writers, how many commits of each.
+Arguments: the catalog's properties as JSON, how many writers, how many commits of each. A line is a
+property whose commit was acknowledged, or one behind a question mark whose outcome is unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import sys
 import traceback
 
 from catalog_cases import opened, set_properties_retrying
+
+from frazil.errors import CommitStateUnknownError
 
 
 def main() -> None:
@@ -39,7 +42,10 @@ def write(properties: dict[str, str], number: int, commits: int) -> None:
     catalog = opened(properties)
     for commit in range(commits):
         name = f"w{number}.{commit}"
-        set_properties_retrying(catalog, "db.t", **{name: "done"})
+        try:
+            set_properties_retrying(catalog, "db.t", **{name: "done"})
+        except CommitStateUnknownError:
+            name = f"?{name}"
         # In one step: an unbuffered print ends its line in another, and all share one pipe.
         os.write(1, f"{name}\n".encode())
 
