@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import parse_qs
 
 from catalog_cases import NO_REPORTS as NO_REPORTS
@@ -9,7 +12,8 @@ from catalog_cases import QUICK_CHECKS as QUICK_CHECKS
 from openapi_core.datatypes import RequestParameters
 from serve_cases import specification
 
-from rest_server import Exchange
+from frazil.catalog.rest import RestCatalog
+from rest_server import Exchange, Server
 
 
 def check_request(exchange: Exchange) -> None:
@@ -20,6 +24,24 @@ def check_request(exchange: Exchange) -> None:
 def check_answer(exchange: Exchange) -> None:
     """Validate an answer by the protocol's description."""
     specification().validate_response(_Sent(exchange), _Answered(exchange))
+
+
+def ask_together(server: Server, catalog: RestCatalog, valid: set[str], count: int = 4) -> None:
+    """Ask from many threads, whose login the server takes back when each has sent it."""
+    expected = catalog.list_namespaces()
+    together = threading.Barrier(count)
+    check, old = server.check, set(valid)
+
+    def checked(request: Any) -> bool:
+        if request.headers.get("authorization", "")[7:] in old:
+            together.wait(20)
+            return False
+        return check(request)
+
+    server.check = checked
+    with ThreadPoolExecutor(count) as pool:
+        answers = list(pool.map(lambda _: catalog.list_namespaces(), range(count)))
+    assert answers == [expected] * count
 
 
 class _Sent:

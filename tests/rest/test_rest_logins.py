@@ -15,6 +15,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from catalog_cases import made_table, set_properties
+from rest_cases import ask_together
 
 from frazil.catalog.config import resolve
 from frazil.catalog.rest import RestCatalog
@@ -76,10 +77,13 @@ def test_client_credentials(server: Server, connect: Connect) -> None:
     grants.valid.clear()
     made_table(catalog)
     assert len(grants.forms) == 2
+    # Taken back from many threads at once.
+    ask_together(server, catalog, grants.valid)
+    assert len(grants.forms) == 3
     server.check = lambda _: False
     with pytest.raises(AccessDeniedError):
         set_properties(catalog, "db.t", a="1")
-    assert len(grants.forms) == 3
+    assert len(grants.forms) == 4
     with pytest.raises(AccessDeniedError, match="invalid_client") as caught:
         connect(credential="me:wrong-s3cr3t")
     assert "s3cr3t" not in str(caught.value)
@@ -255,6 +259,18 @@ def test_requests_signed_for_aws(server: Server, connect: Connect) -> None:
             in head["authorization"]
         )
     assert "s3cr3t" not in repr(catalog)
+
+
+def test_a_signed_login_is_renewed(server: Server, connect: Connect) -> None:
+    grants = Grants(server)
+    server.check = lambda r: r.headers.get("original-authorization", "")[7:] in grants.valid
+    keys = {"client.access-key-id": "AK", "client.secret-access-key": "s3cr3t-aws"}
+    aws = {"rest.sigv4-enabled": "true", "rest.signing-region": "eu-x", **keys}
+    catalog = connect(credential="me:s3cr3t", **aws)
+    for count in (1, 2, 3):
+        assert catalog.list_namespaces() == []
+        assert len(grants.forms) == count
+        grants.valid.clear()
 
 
 def test_a_run_shows_no_secret(

@@ -184,13 +184,16 @@ class RestClient:
 
     def _send(self, request: RestRequest, more: Mapping[str, str] | None = None) -> Answer:
         """Send once, and once more with a new login where the old one has lapsed."""
-        answer = self._exchange(request, more or {})
+        answer, sent = self._exchange(request, more or {})
         lapsed = answer.status in _LAPSED and request.token is None
-        if lapsed and self.authenticator.renew():
-            return self._exchange(request, more or {})
+        if lapsed and self.authenticator.renew(sent):
+            return self._exchange(request, more or {})[0]
         return answer
 
-    def _exchange(self, request: RestRequest, more: Mapping[str, str]) -> Answer:
+    def _exchange(
+        self, request: RestRequest, more: Mapping[str, str]
+    ) -> tuple[Answer, Mapping[str, str]]:
+        """The answer, and the headers of the request."""
         content = None if request.body is None else json.dumps(request.body).encode()
         query = urlencode(request.params, quote_via=quote)
         url = f"{self.uri}/{request.path}" + (f"?{query}" if query else "")
@@ -201,7 +204,8 @@ class RestClient:
             headers["Authorization"] = f"Bearer {request.token}"
         else:
             headers = self.authenticator.signed(request.method, url, headers, content)
-        return self._transport.exchange(request.method, url, headers=headers, content=content)
+        answer = self._transport.exchange(request.method, url, headers=headers, content=content)
+        return answer, headers
 
     def _refusal(self, request: RestRequest, answer: Answer) -> FrazilError:
         known = {**self._secrets, **self.authenticator.secrets}

@@ -38,8 +38,14 @@ class Authenticator(ABC):
             StorageError: whoever gives logins does not answer.
         """
 
-    def renew(self) -> bool:
-        """After the server has refused a login: whether there may be a newer one."""
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """After the server has refused a login: whether there may be a newer one.
+
+        Many threads may have sent the same login: the first of them renews it for all.
+
+        Args:
+            refused: the headers that were sent with it.
+        """
         return False
 
 

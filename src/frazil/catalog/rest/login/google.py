@@ -61,12 +61,14 @@ class GoogleAuthenticator(Authenticator):
         token = self._credentials.token
         return {"authorization": token} if token else {}
 
-    def renew(self) -> bool:
-        """Ask for another token, unless the server has refused the newest already."""
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Ask for another token, unless there is a newer one or the server refuses that too."""
         with self._lock:
             token = self._credentials.token
             if token is None or token == self._refused:
                 return False
+            if refused.get("Authorization") != f"Bearer {token}":
+                return True
             self._refused = token
             self._refresh()
             return bool(self._credentials.token != token)

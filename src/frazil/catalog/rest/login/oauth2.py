@@ -86,14 +86,15 @@ class OAuth2Authenticator(Authenticator):
     def signed(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
-        return {**headers, "Authorization": f"Bearer {self._current().text}"}
+        return {**headers, "Authorization": _header(self._current())}
 
-    def renew(self) -> bool:
+    def renew(self, refused: Mapping[str, str]) -> bool:
         settings = self._settings
         if settings.client_secret is None and settings.subject is None:
             return False
         with self._lock:
-            self._token = None
+            if self._token is not None and refused.get("Authorization") == _header(self._token):
+                self._token = None
         return True
 
     def _current(self) -> _Token:
@@ -194,6 +195,10 @@ class OAuth2Authenticator(Authenticator):
         self._token = _Token(text, due, ends)
         self._used = (*self._used[-3:], text)
         return self._token
+
+
+def _header(token: _Token) -> str:
+    return f"Bearer {token.text}"
 
 
 def _bearer(token: str | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from frazil.catalog.rest.settings import SIGV4_KEYS, SIGV4_NAME, SIGV4_REGION
 from frazil.errors import AccessDeniedError, ConfigurationError
 
 _DEFAULT_NAME: Final = "execute-api"
+_ORIGINAL: Final = "Original-Authorization"
 
 
 class SigV4Authenticator(Authenticator):
@@ -48,8 +49,8 @@ class SigV4Authenticator(Authenticator):
     def secrets(self) -> Mapping[str, str]:
         return self._inner.secrets
 
-    def renew(self) -> bool:
-        return self._inner.renew()
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        return self._inner.renew({"Authorization": refused.get(_ORIGINAL, "")})
 
     def signed(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
@@ -57,7 +58,7 @@ class SigV4Authenticator(Authenticator):
         logged_in = self._inner.signed(method, url, headers, content)
         original = logged_in.pop("Authorization", None)
         if original is not None:
-            logged_in["Original-Authorization"] = original
+            logged_in[_ORIGINAL] = original
         logged_in["x-amz-content-sha256"] = hashlib.sha256(content or b"").hexdigest()
         parts = urlsplit(url)
         request = self._requests.AWSRequest(
