@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from programs import started
 
 READY = "SERVING"
 
@@ -32,41 +32,14 @@ def connect_server(scratch: Path, *, python: str = sys.executable) -> Iterator[s
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    log = scratch / "connect-server.log"
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
-    if python != sys.executable:
-        environment.pop("PYTHONPATH", None)
-    with log.open("w") as errors:
-        server = subprocess.Popen(
-            [sys.executable, __file__, str(port), str(scratch / "warehouse")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment,
-            cwd=scratch,
-        )
-    try:
-        assert server.stdout is not None
-        said = next((line for line in server.stdout if READY in line), None)
-        assert said, log.read_text()[-3000:]
+    # Executors find what this process was given, and not the modules of tests.
+    inherited = os.environ.get("PYTHONPATH") if python == sys.executable else None
+    variables = {"PYSPARK_PYTHON": python, "PYTHONPATH": inherited}
+    place = scratch / "warehouse"
+    with started(Path(__file__), port, place, cwd=scratch, variables=variables) as server:
+        server.wait_until(lambda: READY in server.printed)
         yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.communicate()
-
-
-def run_program(program: Path, *arguments: Any) -> str:
-    """What a program prints; its own process, since a process holds one kind of session."""
-    done = subprocess.run(
-        [sys.executable, str(program), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+        server.end()
 
 
 def main(port: str, warehouse: str) -> None:

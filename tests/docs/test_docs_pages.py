@@ -19,9 +19,9 @@ from click.testing import CliRunner
 from pages import DOCUMENTS, ROOT, blocks_of, masked
 from test_docs_words import public_functions
 
-from connect_server import run_program
 from frazil.cli import main
 from frazil.cli.sql.statements import statements_of
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_server import run_program
+from programs import run_program
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from connect_server import run_program
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent

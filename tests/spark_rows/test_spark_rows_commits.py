@@ -12,9 +12,9 @@ import pytest
 from row_case import Case, as_multiset, rows_of, session_with
 
 from ci_share import only_in_soak
-from connect_server import run_program
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 

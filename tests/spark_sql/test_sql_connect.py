@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci_share import only_in_soak
-from connect_server import run_program
+from programs import run_program
 
 PROGRAM = Path(__file__).with_name("connect_program.py")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sql_cases import RECORDED, is_recorded
 
-from connect_server import run_program
+from programs import run_program
 
 PROGRAM = Path(__file__).with_name("recorded_connect_program.py")
 FILES = sorted(path.name for path in RECORDED.glob("*.test"))

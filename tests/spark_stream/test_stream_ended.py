@@ -13,8 +13,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from ci_share import only_in_soak, these
-from connect_server import run_program
 from frazil.spark.stream.source import follower, queries
+from programs import run_program
 
 PROGRAM = Path(__file__).with_name("stopped_session.py")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ci_share import only_in_soak
-from connect_server import connect_server, run_program
+from connect_server import connect_server
+from programs import run_program
 
 PROGRAM = Path(__file__).with_name("bare_workers.py")
 

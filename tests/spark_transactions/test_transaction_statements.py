@@ -10,7 +10,6 @@ from transaction_cases import ROWS, both, collected, rows
 
 import frazil
 from ci_share import only_in_soak
-from connect_server import run_program
 from frazil.errors import (
     ConflictError,
     NoSuchTableError,
@@ -18,6 +17,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 CONNECT = Path(__file__).with_name("connect_program.py")

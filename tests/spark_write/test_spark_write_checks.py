@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from connect_server import run_program
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.session import costs
 from frazil.spark.write import files as writing
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 
