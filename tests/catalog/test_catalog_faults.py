@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +39,9 @@ from frazil.errors import (
     TableAlreadyExistsError,
 )
 from frazil.storage.files import FileIO, local_path
+from programs import run_program
+
+WORKER = Path(__file__).with_name("catalog_worker.py")
 
 
 @pytest.fixture(params=KINDS)
@@ -66,13 +66,7 @@ def test_no_acknowledged_commit_is_lost(
 ) -> None:
     catalog = opened(properties)
     made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
-    worker = Path(__file__).with_name("catalog_worker.py")
-    command = [sys.executable, str(worker), json.dumps(properties), str(writers), str(commits)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=environment
-    )
-    acknowledged = ended.stdout.split()
+    acknowledged = run_program(WORKER, properties, writers, commits).split()
     table = catalog.load_table("db.t")
     done = {name for name, value in table.metadata.properties.items() if value == "done"}
     assert done == set(acknowledged)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +29,7 @@ from frazil.errors import (
 )
 from frazil.storage.files import local_path
 from glue_server import Fault, GlueServer
+from programs import run_program
 
 ONE_TRY = {"glue.max-retries": "0"}
 SECRET = "made-up-secret-of-tests"
@@ -362,16 +360,12 @@ def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
     with closing(opened(properties)) as catalog:
         made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
         worker = Path(__file__).with_name("catalog_worker.py")
-        command = [sys.executable, str(worker), json.dumps(properties), "3", "6"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ended = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, timeout=120, check=True, env=environment
-        )
+        acknowledged = run_program(worker, properties, 3, 6).split()
         table = catalog.load_table("db.t")
         assert isinstance(catalog, GlueCatalog)
         assert len(files(catalog)) == 19
     done = {name for name, value in table.metadata.properties.items() if value == "done"}
-    assert done == set(ended.stdout.split())
+    assert done == set(acknowledged)
     assert len(done) == 18
     assert len(table.metadata.metadata_log) == 18
 
