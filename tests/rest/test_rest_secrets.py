@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,6 +14,7 @@ import pyspark
 import pytest
 from catalog_cases import new_metadata, properties_of
 
+from programs import ended_program
 from requirements_catalog import RequirementsCatalog
 from rest_server import Fault, Server, served
 from s3_server import s3_server
@@ -115,22 +113,10 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
                 },
                 "wrong": {"credential": f"client:{LAPSED_SECRET}"},
             }
-            done = subprocess.run(
-                [sys.executable, str(JOB)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=500,
-                env={
-                    **os.environ,
-                    "FRAZIL_SECRET_JOB": json.dumps(setup),
-                    "SPARK_LOCAL_IP": "127.0.0.1",
-                },
-                cwd=out,
-                check=False,
-            )
-            (out / "printed.txt").write_text(done.stdout)
-            yield Run(done.stdout, out, lake, server, checked)
+            job = ended_program(JOB, cwd=out, variables={"FRAZIL_SECRET_JOB": json.dumps(setup)})
+            printed = job.printed + "".join(job.errors)
+            (out / "printed.txt").write_text(printed)
+            yield Run(printed, out, lake, server, checked)
         behind.close()
 
 
