@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +39,7 @@ from frazil.storage.avro.manifest_copy import (
     rows_of,
 )
 from frazil.storage.files import FileIO
+from programs import run_program
 
 SCHEMA = Schema(
     (
@@ -310,7 +309,4 @@ table.files.overwrite(files[2:], removed=files[:1])
 assert len(table.inspect.files()) == 2
 print("pandas" in sys.modules)
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.split() == ["False"]
+    assert run_program(program).split() == ["False"]

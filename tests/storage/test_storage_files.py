@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -23,6 +21,7 @@ from frazil.storage.files import (
     FileIO,
 )
 from frazil.storage.stores import local as local_store
+from programs import run_program
 
 ODD_NAMES = ["a b", "a%20b", "a%2Fb", "[x]", "{y}", "k=v", "ü", "#1", "q?x", "*", "~", "a:b", "a'b"]
 
@@ -125,8 +124,7 @@ def test_a_killed_writer_leaves_no_half_file(tmp_path: Path) -> None:
         "os.fsync = lambda fd: os.kill(os.getpid(), 9)\n"
         f"local_store.create({str(tmp_path / 'f')!r}, b'x' * 100000)\n"
     )
-    result = subprocess.run([sys.executable, "-c", script], check=False)
-    assert result.returncode == -9
+    run_program(script, code=-9)
     assert not (tmp_path / "f").exists()
 
 
@@ -307,10 +305,7 @@ def test_a_missing_driver_is_named() -> None:
         "    except ConfigurationError as error:\n"
         "        print(error)\n"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True
-    )
-    assert result.stdout.splitlines() == [
+    assert run_program(script).splitlines() == [
         f"no driver for {scheme}:// is installed: install frazil[{extra}]"
         for scheme, extra in (("s3", "s3"), ("s3a", "s3"), ("gs", "gcs"), ("abfss", "abfs"))
     ]
