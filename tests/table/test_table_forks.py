@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from fork_program import DONE, REFUSED
 from table_cases import data_file, make_table, open_catalog
+
+from programs import run_program
 
 PROGRAM = Path(__file__).with_name("fork_program.py")
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="threads have names in /proc")
@@ -37,12 +37,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_child_works_or_is_told_at_once(
     folder: Path, before: str, method: str, use: str, outcome: int
 ) -> None:
-    command = [sys.executable, str(PROGRAM), str(folder), before, method, use]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=environment
-    )
-    assert done.returncode == outcome, done.stderr
+    printed = run_program(PROGRAM, folder, before, method, use, code=outcome, seconds=60)
     if outcome == REFUSED:
-        assert "UnsupportedError process " in done.stdout
-        assert "'spawn'" in done.stdout
+        assert "UnsupportedError process " in printed
+        assert "'spawn'" in printed

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,23 +18,13 @@ from table_cases import (
 
 from ci_share import only_in_soak
 from frazil.table.handle import TableHandle
+from programs import run_program
 
-HERE = Path(__file__).parent
+WORKER = Path(__file__).with_name("table_worker.py")
 PATIENT = {
     "commit.retry.num-retries": "100000",
     "commit.retry.max-wait-ms": "200",
 }
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    """The worker with these arguments."""
-    root = HERE.parent.parent
-    return subprocess.Popen(
-        [sys.executable, str(HERE / "table_worker.py"), *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{HERE}:{HERE.parent}"},
-    )
 
 
 @pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
@@ -47,9 +34,7 @@ def test_every_append_of_many_processes_is_there_once(
 ) -> None:
     catalog = open_catalog(kind, tmp_path)
     make_table(catalog, properties=PATIENT)
-    worker = start("append", kind, str(tmp_path), str(writers), str(commits))
-    acknowledged = worker.communicate()[0].split()
-    assert worker.returncode == 0
+    acknowledged = run_program(WORKER, "append", kind, tmp_path, writers, commits).split()
     assert len(acknowledged) == writers * commits
     table = TableHandle(catalog, catalog.load_table("db.t"))
     assert len(table.metadata.snapshots) == writers * commits
@@ -75,9 +60,8 @@ def test_a_killed_writer_leaves_whole_commits_or_none(
     table = make_table(catalog)
     table.files.append([data_file("first")])
     mode, *rest = killer
-    worker = start(mode, kind, str(tmp_path), *rest)
-    outcomes = [json.loads(line) for line in worker.communicate()[0].splitlines()]
-    assert worker.returncode == 0
+    printed = run_program(WORKER, mode, kind, tmp_path, *rest)
+    outcomes = [json.loads(line) for line in printed.splitlines()]
     deaths = [one for one in outcomes if one["killed"]]
     # Two commits read and write at least two manifests, a list and a metadata file each.
     assert len(deaths) > 10
