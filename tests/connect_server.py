@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from programs import started
+from programs import Program
 
 READY = "SERVING"
 
@@ -36,7 +36,7 @@ def connect_server(scratch: Path, *, python: str = sys.executable) -> Iterator[s
     inherited = os.environ.get("PYTHONPATH") if python == sys.executable else None
     variables = {"PYSPARK_PYTHON": python, "PYTHONPATH": inherited}
     place = scratch / "warehouse"
-    with started(Path(__file__), port, place, cwd=scratch, variables=variables) as server:
+    with Program(Path(__file__), port, place, cwd=scratch, variables=variables) as server:
         server.wait_until(lambda: READY in server.printed)
         yield f"sc://127.0.0.1:{port}"
         server.end()

@@ -13,10 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 SPARK = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 _LAST = 6000
@@ -36,23 +35,13 @@ def ended_program(
     **options: Any,
 ) -> Program:
     """Run a program to its end; arguments as of `Program` and of its `end`."""
-    with started(program, *arguments, **options) as running:
+    with Program(program, *arguments, **options) as running:
         running.end(code=code, seconds=seconds)
     return running
 
 
-@contextmanager
-def started(program: Path | str, *arguments: Any, **options: Any) -> Iterator[Program]:
-    """A program that runs beside the block, and is killed after it; arguments as of `Program`."""
-    running = Program(program, *arguments, **options)
-    try:
-        yield running
-    finally:
-        running.kill()
-
-
 class Program:
-    """A program of Python, started.
+    """A program of Python that runs; as a context manager it is killed after the block.
 
     Attributes:
         process: the process; it leads a group, in which its children are.
@@ -95,6 +84,12 @@ class Program:
         for reader in self._readers:
             reader.start()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     @property
     def printed(self) -> str:
         """What it has printed so far."""
@@ -104,6 +99,10 @@ class Program:
     def said(self) -> str:
         """The last of what it has printed and of its errors, for a message."""
         return f"{self.printed[-_LAST:]}\n{''.join(self.errors)[-_LAST:]}"
+
+    def has_printed(self, count: int) -> bool:
+        """Whether it has printed so many lines."""
+        return len(self.lines) >= count
 
     def tell(self, text: str) -> None:
         """Write to its input."""
@@ -117,10 +116,12 @@ class Program:
         Raises:
             AssertionError: it has ended before, or is not so far in that time.
         """
-        end = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not is_so():
-            assert self.process.poll() is None, f"it has ended: {self.said}"
-            assert time.monotonic() < end, f"it is not so far after {seconds} s: {self.said}"
+            if self.process.poll() is not None:
+                self._read_all()
+                assert is_so(), f"it has ended: {self.said}"
+            assert time.monotonic() < deadline, f"it is not so far after {seconds} s: {self.said}"
             time.sleep(0.01)
 
     def end(self, *, code: int | Collection[int] = 0, seconds: float = 500) -> str:

@@ -5,13 +5,10 @@ No commit is lost or made twice, and no file that a table names is gone.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
 import subprocess
-import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -41,6 +38,7 @@ from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError
 from frazil.catalog.rest.exchange.transport import Transport
 from frazil.storage.paths import local_path
 from frazil.table.handle import TableHandle
+from programs import Program
 
 T = "/v1/namespaces/db/tables/t"
 RETRIES = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "10"}
@@ -96,32 +94,20 @@ def test_a_server_killed_under_many_writers(
     try:
         made_table(client_of(uri), **RETRIES, **KEEPS_ALL)
         properties = {"type": "rest", "uri": uri, "rest.client.max-retries": "30"}
-        worker = [sys.executable, str(Path(__file__).with_name("serve_worker.py"))]
-        ended = subprocess.Popen(
-            [*worker, json.dumps(properties), str(writers), str(appends)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert ended.stdout is not None
-        lines: list[str] = []
-        reader = threading.Thread(target=lambda: lines.extend(ended.stdout or ()))
-        reader.start()
-        every = writers * appends // (kills + 1)
-        for number in range(1, kills + 1):
-            while len(lines) < number * every and ended.poll() is None:
-                time.sleep(0.005)
-            process.kill()
-            process.wait()
-            process, _ = started(tmp_path, *options, port=port)
-        assert ended.wait(300) == 0
-        reader.join()
+        worker = Path(__file__).with_name("serve_worker.py")
+        with Program(worker, properties, writers, appends) as working:
+            every = writers * appends // (kills + 1)
+            for number in range(1, kills + 1):
+                working.wait_until(partial(working.has_printed, number * every))
+                process.kill()
+                process.wait()
+                process, _ = started(tmp_path, *options, port=port)
+            said = working.end().split()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()
-    said = [each.strip() for each in lines]
     acknowledged = {each for each in said if not each.startswith("?")}
     unknown = {each.removeprefix("?") for each in said if each.startswith("?")}
     assert len(acknowledged | unknown) == writers * appends

@@ -6,19 +6,14 @@ second one as well.
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 import pytest
 from catalog_cases import made_table, opened
@@ -29,53 +24,16 @@ from ci_share import only_in_soak
 from frazil.catalog.protocol import Catalog
 from frazil.storage.paths import local_path
 from frazil.table.handle import TableHandle
+from programs import Program
 
 RETRIES = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "10"}
 WORKER = Path(__file__).with_name("together_worker.py")
 
 
-@dataclass
-class Writers:
-    """Processes that commit, all of which are killed in the middle or none.
-
-    Attributes:
-        process: their parent.
-        lines: what they have reported so far.
-    """
-
-    process: subprocess.Popen[str]
-    lines: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._reading = threading.Thread(target=self._read, args=(self.process.stdout,))
-        self._reading.start()
-
-    def _read(self, stream: IO[str]) -> None:
-        self.lines.extend(iter(stream.readline, ""))
-
-    def kill(self) -> None:
-        """Kill them at once, wherever each is."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-
-    def ended(self) -> int:
-        """The status of their end."""
-        status = self.process.wait(600)
-        self._reading.join(60)
-        return status
-
-
-def writers(uri: str, first: int, count: int, commits: int) -> Writers:
+def writers(uri: str, first: int, count: int, commits: int) -> Program:
+    """Processes that commit, all of which are killed in the middle or none."""
     properties = {"type": "rest", "uri": uri, "rest.client.max-retries": "30"}
-    command = [sys.executable, str(WORKER), json.dumps(properties)]
-    return Writers(
-        subprocess.Popen(
-            [*command, str(first), str(count), str(commits)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,
-        )
-    )
+    return Program(WORKER, properties, first, count, commits)
 
 
 def files_of(catalog: Catalog, name: tuple[str, ...]) -> set[str]:
@@ -162,22 +120,18 @@ def test_no_reader_sees_one_table_without_the_other(
         made = opened({"type": "rest", "uri": uri})
         for name in TABLES:
             made_table(made, ".".join(name), **RETRIES)
-        with Reader(uri).reading() as reader:
-            lasting = writers(uri, 0, count, commits)
+        with Reader(uri).reading() as reader, writers(uri, 0, count, commits) as lasting:
             lines: list[str] = []
             every = 2 * count * commits // (kills + 1)
             for number in range(1, kills + 1):
-                doomed = writers(uri, 100 * number, 2, 100)
-                while len(lasting.lines) < number * every and lasting.process.poll() is None:
-                    time.sleep(0.005)
-                time.sleep(random.uniform(0, 0.05))
-                doomed.kill()
+                with writers(uri, 100 * number, 2, 100) as doomed:
+                    lasting.wait_until(partial(lasting.has_printed, number * every))
+                    time.sleep(random.uniform(0, 0.05))
                 server.kill()
                 server.wait()
                 server, _ = started(tmp_path, *options, port=port)
-                doomed.ended()
                 lines += doomed.lines
-            assert lasting.ended() == 0
+            lasting.end()
             lines += lasting.lines
     finally:
         server.kill()
