@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 SPARK = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-_LAST = 6000
+"""What a file of the tests that begins a session needs."""
+_LAST = 20_000
 """So many characters of what a program said are shown."""
 
 
@@ -65,7 +66,9 @@ class Program:
             variables: of its environment, beside those of the test; None leaves one out.
         """
         paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        merged = {**os.environ, **SPARK, **paths, **(variables or {})}
+        # Modules and lines of code are run as a user has them run.
+        settings = SPARK if isinstance(program, Path) else {}
+        merged = {**os.environ, **paths, **settings, **(variables or {})}
         self.process = subprocess.Popen(
             [sys.executable, *_words(program), *map(_text, arguments)],
             stdin=subprocess.PIPE,
@@ -158,7 +161,7 @@ def _words(program: Path | str) -> list[str]:
     """What Python is given to run it."""
     if isinstance(program, Path):
         return [str(program)]
-    return ["-c", program] if "\n" in program else ["-m", program]
+    return ["-m", program] if program.replace(".", "").isidentifier() else ["-c", program]
 
 
 def _text(argument: Any) -> str:
