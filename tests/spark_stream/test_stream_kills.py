@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,38 +11,33 @@ import pytest
 from ci_share import only_in_soak
 from frazil.spark.stream.source.log import Position, StreamLog
 from frazil.storage.files import FileIO
+from programs import Program, run_program
 
 RUNNER = Path(__file__).with_name("stream_runner.py")
 
 
-def _started(command, log):
-    """The process, in a group of its own, and what it says in a file."""
-    with log.open("w") as said:
-        return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
-
-
 def _killed_by_hand(lake, tmp_path, rows, kills):
     """Kill a running stream again and again while rows come; then drain what is left."""
-    out, checkpoint, log = tmp_path / "out", tmp_path / "checkpoint", tmp_path / "log"
+    out = tmp_path / "out"
     out.mkdir()
-    command = [sys.executable, str(RUNNER), str(tmp_path / "lake"), str(checkpoint), str(out)]
+    places = [tmp_path / "lake", tmp_path / "checkpoint", out]
     table = lake.load_table("db.t")
     added = itertools.count(100)
     expected = {row.id for row in table.to_df().collect()}
     for _ in range(kills):
         before = len(list(out.iterdir()))
-        process = _started([*command, "run"], log)
-        end = time.monotonic() + 500
-        while len(list(out.iterdir())) < before + 2:
-            assert time.monotonic() < end
-            assert process.poll() is None, log.read_text()[-6000:]
+
+        def is_at_work(before=before):
+            if len(list(out.iterdir())) >= before + 2:
+                return True
             number = next(added)
             table.append(rows(number))
             expected.add(number)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    drained = _started([*command, "drain"], log)
-    assert drained.wait(500) == 0, log.read_text()[-6000:]
+            return False
+
+        with Program(RUNNER, *places, "run") as running:
+            running.wait_until(is_at_work, seconds=500)
+    run_program(RUNNER, *places, "drain")
     found = [int(i) for f in out.iterdir() if f.suffix != ".part" for i in f.read_text().split()]
     assert sorted(found) == sorted(expected)
 
