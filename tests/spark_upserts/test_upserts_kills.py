@@ -6,12 +6,12 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from upsert_runner import CHANGES
+
+from programs import run_program
 
 RUNNER = Path(__file__).with_name("upsert_runner.py")
 PLACES = ("write", "written", "commit", "committed", "time")
@@ -50,17 +50,11 @@ def killed(lake, tmp_path, deaths, batches=6, seed=0):
     table = lake.create_table(
         "db.t", "id bigint, name string, part string", partition_by=["part"], format_version=2
     )
-    log = tmp_path / "log"
     places = [str(tmp_path / name) for name in ("lake", "feed", "checkpoint")]
     for where, when in deaths:
-        command = [sys.executable, str(RUNNER), *places, where, str(when)]
-        with log.open("w") as said:
-            process = subprocess.Popen(
-                command, stdout=said, stderr=said, start_new_session=True, env=dict(os.environ)
-            )
-        code = process.wait(HANGS_AFTER)
         # A process may have drained the feed before its time had come.
-        assert code in (-signal.SIGKILL, 0), log.read_text()[-6000:]
+        ends = (-signal.SIGKILL, 0)
+        run_program(RUNNER, *places, where, when, code=ends, seconds=HANGS_AFTER)
     reader = lake.spark.readStream.schema(CHANGES).option("maxFilesPerTrigger", 1)
     query = table.upsert_stream(
         reader.json(places[1], pathGlobFilter="*.json"),
