@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,32 +13,24 @@ import pytest
 
 from frazil.cdc.positions import lsn_of
 from postgres_server import postgres_server
+from programs import Program
 
 pytestmark = pytest.mark.spark
 
 RUNNER = Path(__file__).with_name("cdc_runner.py")
 
 
-def started(database, place, moment, *more):
+def following(database, place, moment, *more):
     """A process of its own that follows the table."""
     warehouse = str(database.lake.catalog.properties["warehouse"])
     words = ["--warehouse", warehouse, "cdc", "postgres", database.dsn, "--table", "db.t"]
     words += ["--slot", database.slot, *more]
-    log = Path(warehouse.removeprefix("file://")).parent / "said"
-    said = log.open("a")
-    process = subprocess.Popen(
-        [sys.executable, str(RUNNER), place, str(moment), *words],
-        stdout=said,
-        stderr=said,
-        start_new_session=True,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-    )
-    return process, log
+    return Program(RUNNER, place, moment, *words)
 
 
 def killed(database, place, moment, *more):
-    process, log = started(database, place, moment, "--once", *more)
-    assert process.wait(200) == -signal.SIGKILL, log.read_text()[-4000:]
+    with following(database, place, moment, "--once", *more) as process:
+        process.end(code=-signal.SIGKILL, seconds=200)
 
 
 def positions(table):
@@ -169,21 +158,17 @@ def test_a_minute_of_load_with_kills_of_both_sides(database_of):
         while deaths < 5:
             place = r.choice(["created", "commit", "committed", "advanced", "time", "time"])
             moment = r.randrange(50, 600) if place == "time" else r.randrange(1, 4)
-            process, log = started(database, place, moment, "--interval", "0.3")
-            try:
+            with following(database, place, moment, "--interval", "0.3"):
                 time.sleep(r.uniform(8, 12))
                 server.stop()
                 server.start()
                 time.sleep(r.uniform(0, 3))
-                process.kill()
-            finally:
-                process.wait(60)
             deaths += 1
         for load in loads:
             load.join()
         assert sum(load.transactions for load in loads) > 1000
-        process, log = started(database, "never", 0, "--once")
-        assert process.wait(300) == 0, log.read_text()[-4000:]
+        with following(database, "never", 0, "--once") as process:
+            process.end(seconds=300)
         columns = "concat_ws('|', id, v, md5(s))"
         ours, theirs = database.both(columns)
         assert ours == theirs
