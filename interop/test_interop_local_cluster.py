@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ci_share import only_in_soak
+from programs import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
@@ -27,18 +25,7 @@ PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
 def test_every_kind_of_write_and_read(
     tmp_path: Path, mode: str, version: int, executors: int, parts: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path), mode, str(version), str(executors), parts],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(ROOT / "src"),
-        },
-        check=False,
-    )
-    assert done.stdout.strip().endswith("right"), done.stderr[-4000:]
+    words = (tmp_path, mode, version, executors, parts)
+    paths = {"PYTHONPATH": str(ROOT / "src")}
+    printed = run_program(PROGRAM, *words, cwd=tmp_path, variables=paths)
+    assert printed.strip().endswith("right")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ci_share import only_in_soak
+from programs import run_program
 
 HERE = Path(__file__).parent
 
@@ -26,26 +24,7 @@ HERE = Path(__file__).parent
     ],
 )
 def test_every_kind_of_write_and_read(tmp_path, mode, version, executors, parts):
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(HERE / "local_cluster.py"),
-            tmp_path,
-            mode,
-            str(version),
-            str(executors),
-            parts,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(HERE.parents[1] / "src"),
-        },
-        check=False,
-    )
-    assert done.stdout.strip().endswith("right"), done.stderr[-4000:]
+    words = (tmp_path, mode, version, executors, parts)
+    paths = {"PYTHONPATH": str(HERE.parents[1] / "src")}
+    printed = run_program(HERE / "local_cluster.py", *words, cwd=tmp_path, variables=paths)
+    assert printed.strip().endswith("right")

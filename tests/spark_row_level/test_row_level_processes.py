@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from rows_by_hand import RowsByHand
 
 from ci_share import only_in_soak
 from frazil.spark.lake import Lake
+from programs import Program
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "table"))
@@ -57,14 +57,8 @@ class Workers:
         number = next(self.numbers)
         log = self.folder / f"log-{number}"
         self.logs.append(log)
-        paths = [HERE.parent.parent / "src", HERE, HERE.parent, HERE.parent / "table"]
         arguments = [self.kind, self.folder, number, self.isolation, log, role]
-        self.running[log] = subprocess.Popen(
-            [sys.executable, str(HERE / "history_worker.py"), *map(str, arguments)],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": ":".join(map(str, paths))},
-        )
+        self.running[log] = Program(HERE / "history_worker.py", *arguments)
 
     def wait(self, is_so, what):
         """Wait until something is so."""
@@ -72,7 +66,7 @@ class Workers:
         while not is_so():
             assert time.monotonic() < patience, what
             for worker in self.running.values():
-                assert worker.poll() is None, worker.stderr.read()[-3000:]
+                assert worker.process.poll() is None, worker.said
             time.sleep(0.02)
 
     def are_ready(self):
@@ -92,16 +86,13 @@ class Workers:
         self.wait(self.in_a_merge, "nobody merges")
         log = chance.choice(self.in_a_merge())
         time.sleep(chance.random() * MERGE_SECONDS)
-        worker = self.running.pop(log)
-        worker.kill()
-        worker.communicate()
+        self.running.pop(log).kill()
 
     def stop(self):
         """Let all end what they do."""
         (self.folder / "stop").touch()
         for worker in self.running.values():
-            _, errors = worker.communicate(timeout=START_SECONDS)
-            assert worker.returncode == 0, errors[-3000:]
+            worker.end(seconds=START_SECONDS)
 
 
 def history(folder, kind, writers, seconds, isolation, kills):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from frazil.spark.row_level.merging.matches import matching
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.session import costs
+from programs import run_program
 
 TEXT = "x" * 1000
 VALUES = {
@@ -107,14 +106,8 @@ print("TOLD", json.dumps(told))
 @pytest.mark.soak
 def test_a_driver_of_little_room_sends_no_more_than_that(tmp_path: Path) -> None:
     """38 MB of text and lists, of which Spark expects 40 bytes a value."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    (line,) = [each for each in done.stdout.splitlines() if each.startswith("TOLD ")]
+    printed = run_program(PROGRAM, tmp_path)
+    (line,) = [each for each in printed.splitlines() if each.startswith("TOLD ")]
     size = 200 * 96_000 + 3 * 100
     assert json.loads(line.removeprefix("TOLD ")) == {
         mode: [300, size, size] for mode in ("copy-on-write", "merge-on-read")
