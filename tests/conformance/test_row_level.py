@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from programs import run_program
 
 RUN = Path(__file__).resolve().with_name("run_row_level.py")
 CASES = RUN.parents[3] / "shared" / "row_level"
@@ -30,17 +29,9 @@ def test_every_case_is_right_in_both_modes_and_versions() -> None:
 
 def right_cases(*arguments: str) -> int:
     """Run cases; the number of those that are right, when none is wrong."""
-    ran = subprocess.run(
-        [sys.executable, str(RUN), "frazil", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=7200,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        check=False,
-    )
-    wrong = [line for line in ran.stdout.splitlines() if line.startswith("wrong")]
+    printed = run_program(RUN, "frazil", *arguments, seconds=7200)
+    wrong = [line for line in printed.splitlines() if line.startswith("wrong")]
     assert not wrong, "\n".join(wrong)
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    said = re.search(r"^(\d+) right, 0 wrong", ran.stdout, re.MULTILINE)
-    assert said, ran.stdout[-2000:]
+    said = re.search(r"^(\d+) right, 0 wrong", printed, re.MULTILINE)
+    assert said, printed[-2000:]
     return int(said[1])

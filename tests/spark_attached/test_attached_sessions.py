@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,6 +15,7 @@ from pyspark.sql.merge import MergeIntoWriter
 
 import frazil
 from frazil.errors import UnsupportedError, ValidationError
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 
@@ -216,11 +215,7 @@ sys.exit(3)
 def test_frazil_run(tmp_path):
     """A program with two sessions, one after the other, that makes the namespace of --use."""
     (tmp_path / "job.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "frazil.cli", "--catalog", "lake", "--warehouse",
-               str(tmp_path / "lake"), "run", "--use", "lake.db",
-               "--", "job.py", "--day", "1"]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
-    )
-    assert "rows 1 4 ['--day', '1']" in done.stdout, done.stderr[-2000:]
-    assert done.returncode == 3
+    lake = ["--catalog", "lake", "--warehouse", tmp_path / "lake"]
+    words = ["run", "--use", "lake.db", "--", "job.py", "--day", "1"]
+    printed = run_program("frazil.cli", *lake, *words, cwd=tmp_path, code=3)
+    assert "rows 1 4 ['--day', '1']" in printed

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
+
+from programs import run_program
 
 PROGRAM = """
 from pyspark.sql import SparkSession
@@ -21,13 +21,5 @@ print("WORKER", spark.range(1).mapInArrow(where, "python string").collect()[0].p
 
 
 def test_workers_of_a_local_session_are_this_python() -> None:
-    environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_PYTHON"}
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": ""},
-        timeout=300,
-        check=False,
-    )
-    assert f"WORKER {sys.executable}" in ran.stdout, ran.stderr[-2000:]
+    printed = run_program(PROGRAM, variables={"PYSPARK_PYTHON": None, "PYTHONPATH": None})
+    assert f"WORKER {sys.executable}" in printed
