@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from frazil.cli import main
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 
@@ -255,19 +253,9 @@ def test_credentials_are_never_shown(run, case):
 
 def test_the_command_itself(place):
     """In a process of its own, with a Spark of its own."""
-    ran = subprocess.run(
-        [
-            sys.executable, "-m", "frazil.cli", "--warehouse", place[0],
-            "scan", "db.trips", "--where", "id < 2", "--json",
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        timeout=400,
-        check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    assert sorted(row["id"] for row in json.loads(ran.stdout)) == [0, 1]
+    words = ["scan", "db.trips", "--where", "id < 2", "--json"]
+    printed = run_program("frazil.cli", "--warehouse", place[0], *words)
+    assert sorted(row["id"] for row in json.loads(printed)) == [0, 1]
 
 
 def test_statistics_are_computed(run, place):

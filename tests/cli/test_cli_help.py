@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
 
 from ci_share import only_in_soak
 from frazil.cli import main
+from programs import ended_program
 
 pytestmark = pytest.mark.spark
 
@@ -68,18 +66,12 @@ IN_CI = ("a plan", "a count", "a column of a condition", "a time")
 def test_spark_is_not_started(place, case):
     words, code, said = WITHOUT_SPARK[case]
     # Without Java no Spark can start.
-    ran = subprocess.run(
-        [sys.executable, "-m", "frazil.cli", "--warehouse", place[0], *words],
-        env={**os.environ, "JAVA_HOME": "/nowhere", "PATH": "/nowhere"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == code, ran.stderr
-    assert said in (ran.stderr if code else ran.stdout)
+    nowhere = {"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}
+    words = ["--warehouse", place[0], *words]
+    ran = ended_program("frazil.cli", *words, code=code, variables=nowhere)
+    assert said in ("".join(ran.errors) if code else ran.printed)
     if case == "a count":
-        assert json.loads(ran.stdout)["rows"] == 2
+        assert json.loads(ran.printed)["rows"] == 2
 
 
 def test_exit_codes_are_those_of_the_help(place):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import threading
 
 import pytest
 
 import frazil
+from programs import Program
 
 pytestmark = pytest.mark.spark
 
@@ -51,34 +48,16 @@ def test_options_that_contradict_each_other(run, small_files):
 def test_a_schedule_ends_at_an_interrupt(spark, small_files):
     """Of a process of its own, beside a writer here."""
     warehouse, table = small_files
-    running = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "frazil.cli", "--warehouse", warehouse),
-            *("optimize", "db.t", "--watch", "--interval", "0.2"),
-        ],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    timer = threading.Timer(180, running.kill)
-    timer.start()
-    try:
-        seen = []
-        for line in running.stdout:
-            seen.append(line)
-            if "files became" in line:
-                if len([each for each in seen if "files became" in each]) == 2:
-                    break
-                table.refresh()
-                for part in range(4, 7):
-                    table.append(spark.range(part * 10, part * 10 + 10))
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
-    finally:
-        timer.cancel()
-        running.kill()
-    assert running.returncode == 0, said
+    words = ["--warehouse", warehouse, "optimize", "db.t", "--watch", "--interval", "0.2"]
+    with Program("frazil.cli", *words) as running:
+        running.wait_until(lambda: "files became" in running.printed)
+        table.refresh()
+        for part in range(4, 7):
+            table.append(spark.range(part * 10, part * 10 + 10))
+        running.wait_until(lambda: running.printed.count("files became") == 2)
+        running.process.send_signal(signal.SIGINT)
+        running.end(seconds=60)
+    said = "".join(running.errors)
     assert said.rstrip().endswith("stopped")
     assert "Traceback" not in said
     table.refresh()

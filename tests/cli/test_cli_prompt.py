@@ -25,6 +25,7 @@ from frazil.cli.sql.engine import Engine
 from frazil.cli.sql.prompt import Prompt, history_file
 from frazil.cli.sql.run import Runner
 from frazil.errors import ConfigurationError
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 
@@ -113,10 +114,7 @@ def test_the_prompt_is_there_before_what_takes_long_to_import():
         "import sys, frazil.cli.app, frazil.cli.commands.sql, frazil.cli.sql.prompt\n"
         "print(*sys.modules.keys() & {'pyspark', 'polars', 'pyarrow', 'sqlalchemy', 'httpx'})"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-        == b"\n"
-    )
+    assert run_program(code) == "\n"
 
 
 class Terminal:

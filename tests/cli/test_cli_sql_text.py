@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -23,6 +21,7 @@ from frazil.cli.sql.engine import Engine
 from frazil.cli.sql.names import Names
 from frazil.cli.sql.results import FirstRows, show_answer, sql_text
 from frazil.cli.sql.statements import Statement, is_complete, statements_of
+from programs import ended_program
 
 
 def test_statements_of_a_text():
@@ -192,16 +191,10 @@ def test_a_spark_that_does_not_start_is_one_line(tmp_path):
         "esac\n"
     )
     java.chmod(0o700)
-    told = subprocess.run(
-        [sys.executable, "-m", "frazil.cli", "--warehouse", place, "sql", "SELECT 1"],
-        env=os.environ | {"JAVA_HOME": str(java.parent.parent)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert told.returncode == 1
-    assert told.stdout == ""
-    [line] = told.stderr.splitlines()
+    words = ["--warehouse", place, "sql", "SELECT 1"]
+    home = {"JAVA_HOME": str(java.parent.parent)}
+    told = ended_program("frazil.cli", *words, code=1, variables=home)
+    assert told.printed == ""
+    [line] = told.errors
     assert line.startswith("Error: Spark did not start: ")
     assert "no memory is left" in line

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 import frazil
 from frazil.spark.local.defaults import default_settings
 from frazil.spark.local.machine import core_count, memory_bytes
+from programs import ended_program
 
 pytestmark = pytest.mark.spark
 
@@ -23,17 +21,8 @@ _JAVA = ("java", "javac", "keytool", "jexec")
 
 def ran(program, *, code=0, **environment):
     """What a program prints and writes to standard error; None unsets a variable."""
-    merged = {**os.environ, **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env={key: value for key, value in merged.items() if value is not None},
-        check=False,
-    )
-    assert done.returncode == code, done.stderr[-3000:]
-    return done.stdout, done.stderr
+    done = ended_program(program, code=code, variables=environment)
+    return done.printed, "".join(done.errors)
 
 
 @pytest.fixture(scope="module")
