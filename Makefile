@@ -44,7 +44,8 @@ interop: .venv/.ready .venv41/.ready java
 # these tests where they are not there.
 interop-engines: engines
 	$(PY41) -m pytest -p no:cacheprovider -m "not soak" interop/test_interop_nessie.py \
-		interop/test_interop_nessie_contract.py interop/test_interop_serve_engines.py
+		interop/test_interop_nessie_contract.py interop/test_interop_rest_writers.py \
+		interop/test_interop_serve_engines.py
 
 engines: .venv41/.ready java
 	@scripts/engines.sh .venvengines $(PY41)

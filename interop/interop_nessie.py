@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import subprocess
@@ -56,11 +55,11 @@ class Nessie:
         assert made.status_code == 200, made.text
         return f"{self.uri}/{name}"
 
-    def environment(self, folder: Path) -> dict[str, str]:
-        """The environment of a process that is a client of a new branch."""
+    def variables(self, folder: Path) -> dict[str, str]:
+        """The environment's variables of tests that are clients of a new branch."""
         store = json.dumps(self.properties)
         own = {"NESSIE_URI": self.empty_branch(), "NESSIE_STORE": store}
-        return {**os.environ, **own, "PYTEST_DEBUG_TEMPROOT": str(folder)}
+        return {**own, "PYTEST_DEBUG_TEMPROOT": str(folder)}
 
 
 @contextmanager

@@ -7,8 +7,6 @@ runs in a process of its own.
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -40,6 +38,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
 from frazil.table.handle import TableHandle
 from frazil.table.snapshots.append import FastAppend
+from programs import run_program
 
 FOLDER = Path(__file__).parent / "nessie"
 
@@ -244,14 +243,5 @@ def test_a_branch_has_its_own_tables(nessie: Nessie, connect: Callable[[], Catal
 
 @pytest.mark.soak
 def test_turns_with_java_and_spark(nessie: Nessie, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "cases_turns.py"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=1800,
-        cwd=FOLDER,
-        env=nessie.environment(tmp_path),
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-20_000:]
+    words = ["-p", "no:cacheprovider", "--tb=short", "cases_turns.py"]
+    run_program("pytest", *words, seconds=1800, cwd=FOLDER, variables=nessie.variables(tmp_path))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from test_catalog_faults import killed_at_each
 
 from ci_share import only_in_soak
 from frazil.catalog.rest.exchange.timed import TimedTransport
+from programs import run_program
 
 SERVERS = ["java", "nessie"]
 
@@ -47,16 +45,7 @@ def test_no_acknowledged_commit_is_lost(
     quick = {**properties, **QUICK_CHECKS}
     catalog = opened(quick)
     made_table(catalog)
-    command = [sys.executable, catalog_worker.__file__, json.dumps(quick)]
-    ended = subprocess.run(
-        [*command, str(writers), str(commits)],
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=540,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    lines = ended.stdout.split()
+    lines = run_program(Path(catalog_worker.__file__), quick, writers, commits).split()
     unknown = {line[1:] for line in lines if line.startswith("?")}
     acknowledged = {line for line in lines if not line.startswith("?")}
     found = catalog.load_table("db.t").metadata.properties
