@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,9 +21,9 @@ from frazil.spark.hadoop.stores import stores_of
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
+from programs import Program
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+WRITER = Path(__file__).with_name("hdfs_writer.py")
 COLUMNS = "id bigint, day string"
 PATIENT = {"commit.retry.num-retries": "100000", "commit.retry.max-wait-ms": "500"}
 
@@ -179,35 +178,34 @@ def test_a_writer_killed_at_any_request_leaves_a_whole_commit_or_none(
     assert any(path.endswith(".tmp") for path in left)
 
 
-def started(lake: Lake, writer: int, commits: int, seconds: float = 0) -> subprocess.Popen[str]:
-    """A writer in a process of its own."""
+def acknowledged_by(
+    lake: Lake, writers: int, commits: int, lives: Callable[[int], float] = lambda _: 0
+) -> list[list[str]]:
+    """What writers in processes of their own acknowledge, which all begin at once.
+
+    Args:
+        lives: after how many seconds each of them is killed; 0 for never.
+    """
     warehouse = lake.catalog.properties["warehouse"]
-    command = [str(HERE / "hdfs_writer.py"), warehouse, str(writer), str(commits), str(seconds)]
-    folders = (ROOT / "src", ROOT / "tests" / "table", ROOT / "tests", ROOT / "interop")
-    return subprocess.Popen(
-        [sys.executable, *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ":".join(map(str, folders))},
-    )
-
-
-def finished(writers: list[subprocess.Popen[str]]) -> list[list[str]]:
-    """What each acknowledged, after all began at once."""
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    with ThreadPoolExecutor(len(writers)) as threads:
-        printed = threads.map(lambda writer: writer.communicate("go\n")[0], writers)
-        return [text.split() for text in printed]
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(Program(WRITER, warehouse, number, commits, lives(number)))
+            for number in range(writers)
+        ]
+        for writer in running:
+            writer.wait_until(partial(writer.has_printed, 1))
+        for writer in running:
+            writer.tell("go\n")
+        printed = [
+            writer.end(code=-signal.SIGALRM if lives(number) else 0)
+            for number, writer in enumerate(running)
+        ]
+        return [text.split()[1:] for text in printed]
 
 
 def test_every_commit_of_many_processes_is_there_once(lake: Lake) -> None:
     lake.create_table("db.t", COLUMNS, partition_by=["day"], properties=PATIENT)
-    writers = [started(lake, number, 12) for number in range(8)]
-    acknowledged = finished(writers)
-    assert [writer.returncode for writer in writers] == [0] * 8
+    acknowledged = acknowledged_by(lake, 8, 12)
     table = TableHandle(lake.catalog, lake.catalog.load_table("db.t"))
     assert [len(each) for each in acknowledged] == [12] * 8
     assert names(table) == sorted(name for each in acknowledged for name in each)
@@ -216,14 +214,12 @@ def test_every_commit_of_many_processes_is_there_once(lake: Lake) -> None:
 
 def test_killed_processes_leave_whole_commits(lake: Lake) -> None:
     lake.create_table("db.t", COLUMNS, partition_by=["day"], properties=PATIENT)
-    writers = [started(lake, number, 1000, 0.5 + number) for number in range(4)]
-    acknowledged = finished(writers)
-    assert {writer.returncode for writer in writers} == {-signal.SIGALRM}
+    acknowledged = acknowledged_by(lake, 4, 1000, lambda number: 0.5 + number)
     table = TableHandle(lake.catalog, lake.catalog.load_table("db.t"))
     found, told = set(names(table)), {name for each in acknowledged for name in each}
     # The last commit of each may be there though nobody was told.
     assert told <= found
-    assert len(found - told) <= len(writers)
+    assert len(found - told) <= 4
     table.files.fast_append([data_file("after")])
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +21,7 @@ from frazil.catalog.pointer.hive.catalog import HiveCatalog
 from frazil.catalog.pointer.hive.connection import Metastores
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import CommitFailedError, StorageError
+from programs import run_program
 
 QUICK = {
     "iceberg.hive.lock-check-max-wait-ms": "200",
@@ -30,6 +29,7 @@ QUICK = {
 }
 UNLOCKED = {"iceberg.engine.hive.lock-enabled": "false"}
 ALTER = "alter_table_with_environment_context"
+WORKER = Path(catalog_worker.__file__)
 
 
 @contextmanager
@@ -68,17 +68,7 @@ def committed_by_processes(
     properties: dict[str, str], writers: int = 8, commits: int = 25
 ) -> set[str]:
     """What writers in processes of their own have committed."""
-    command = [sys.executable, catalog_worker.__file__, json.dumps(properties)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        [*command, str(writers), str(commits)],
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=500,
-        check=True,
-        env=environment,
-    )
-    acknowledged = ended.stdout.split()
+    acknowledged = run_program(WORKER, properties, writers, commits).split()
     assert len(acknowledged) == writers * commits
     return set(acknowledged)
 
