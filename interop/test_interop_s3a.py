@@ -7,10 +7,7 @@ outside: what lies in the bucket afterwards and what was printed.
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +16,8 @@ from typing import Any
 
 import boto3
 import pytest
+
+from programs import ended_program
 
 pytestmark = pytest.mark.soak
 
@@ -70,20 +69,14 @@ def server() -> Iterator[str]:
 def run(server: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The cases, run once."""
     secret = f"made-up-{secrets.token_hex(16)}"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-s", "--tb=short", *CASES],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=1800,
-        cwd=FOLDER,
-        env={
-            **os.environ,
-            "S3A_ENDPOINT": server,
-            "S3A_SECRET": secret,
-            "PYTEST_DEBUG_TEMPROOT": str(tmp_path_factory.mktemp("cases")),
-        },
-        check=False,
+    variables = {
+        "S3A_ENDPOINT": server,
+        "S3A_SECRET": secret,
+        "PYTEST_DEBUG_TEMPROOT": str(tmp_path_factory.mktemp("cases")),
+    }
+    words = ["-p", "no:cacheprovider", "-s", "--tb=short", *CASES]
+    done = ended_program(
+        "pytest", *words, code=(0, 1), seconds=1800, cwd=FOLDER, variables=variables
     )
     client: Any = boto3.client(
         "s3",
@@ -97,7 +90,7 @@ def run(server: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         for page in client.get_paginator("list_objects_v2").paginate(Bucket="lake")
         for item in page.get("Contents", ())
     }
-    return Run(done.returncode, done.stdout, objects, secret)
+    return Run(done.process.returncode, done.printed + "".join(done.errors), objects, secret)
 
 
 def test_the_cases_pass(run: Run) -> None:
