@@ -98,7 +98,7 @@ def meanwhile(monkeypatch, do):
     one_of_each(
         ["upsert", "delete", "compaction", "conversion", "append"],
         [2, 3],
-        without=("conversion", "append"),
+        without=("delete", "conversion", "append"),
     ),
 )
 def test_a_conversion_beside_others_loses_nothing(lake, version, rival, monkeypatch):

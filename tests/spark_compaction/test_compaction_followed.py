@@ -58,7 +58,9 @@ RIVALS = {
 
 
 @pytest.mark.parametrize(
-    ("rival", "strategy"), one_of_each(RIVALS, STRATEGIES, without=("whole partition",))
+    ("rival", "strategy"),
+    # The others run in `test_without_row_ids_equal_rows_are_found`.
+    one_of_each(RIVALS, STRATEGIES, without=("whole partition", "converted", "zorder")),
 )
 def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, strategy):
     made = made_of(lake)
@@ -115,7 +117,8 @@ FIRST = {
 
 @pytest.mark.parametrize(
     ("first", "rival", "strategy"),
-    one_of_each(FIRST, RIVALS, STRATEGIES),
+    # The others run in `test_a_compaction_goes_on_with_the_rows_that_others_delete`.
+    one_of_each(FIRST, RIVALS, STRATEGIES, without=("delete", "equality", "early")),
 )
 def test_without_row_ids_equal_rows_are_found(lake, first, rival, strategy):
     """In version 2 Spark writes rows anew, in whatever order: their values tell them."""

@@ -7,6 +7,7 @@ change of the row that a place names.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from frazil.format.manifests import DataFile
@@ -43,6 +44,31 @@ def make_table(lake, mode, version, *, name="db.t", **properties):
     for ids in FILES.values():
         table.append(frame(lake, [(n, partition_of(n), "old") for n in ids]))
     return table
+
+
+class KeptTables:
+    """Tables that many tests share, one for each way of writing."""
+
+    MOST_USES = 40
+    """A table's history grows with each: another one takes over."""
+
+    def __init__(self, lake):
+        self.lake = lake
+        self._made = {}
+        self._uses = Counter()
+
+    def fresh(self, mode, version):
+        """A handle of the table of this kind, taken back to its first rows."""
+        number, _ = divmod(self._uses[mode, version], self.MOST_USES)
+        self._uses[mode, version] += 1
+        name = f"db.{mode.replace('-', '_')}_{version}_{number}"
+        if name not in self._made:
+            made = make_table(self.lake, mode, version, name=name)
+            self._made[name] = made.current_snapshot.snapshot_id
+        table = self.lake.load_table(name)
+        if table.current_snapshot.snapshot_id != self._made[name]:
+            table.rollback_to_snapshot(self._made[name])
+        return table
 
 
 def frame(lake, rows):

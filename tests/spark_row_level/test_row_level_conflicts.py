@@ -11,6 +11,7 @@ from concurrent_changes import (
     PLACES,
     STORAGE,
     Change,
+    KeptTables,
     conflicts,
     first_rows,
     frame,
@@ -52,28 +53,15 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def tables(spark, tmp_path_factory):
-    """A lake, and a table for each way of writing; `fresh` takes them back to their first rows."""
-    folder = tmp_path_factory.mktemp("pairs")
-    with frazil.connect(spark, warehouse=str(folder)) as lake:
+    """Tables that are taken back to their first rows for each test."""
+    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("pairs"))) as lake:
         lake.create_namespace("db")
-        made = {}
-
-        def fresh(mode, version):
-            name = f"db.{mode.replace('-', '_')}_{version}"
-            if name not in made:
-                made[name] = make_table(lake, mode, version, name=name).current_snapshot.snapshot_id
-            table = lake.load_table(name)
-            if table.current_snapshot.snapshot_id != made[name]:
-                table.rollback_to_snapshot(made[name])
-            return table
-
-        yield lake, fresh
+        yield KeptTables(lake)
 
 
 @pytest.mark.parametrize(("first", "rival", "place", "isolation", "storage"), pairs())
 def test_two_changes_at_once(tables, first, rival, place, isolation, storage):
-    lake, fresh = tables
-    table = fresh(*storage)
+    lake, table = tables.lake, tables.fresh(*storage)
     other = Change(rival, PLACES[place], "rival")
     before_the_commit(table, lambda: other.run(lake, lake.load_table(table.identifier), None))
     refused = conflicts(first, rival, place, isolation, storage[0])
@@ -105,12 +93,12 @@ def insert_new(lake, table, rows, isolation, on="target.id = source.id"):
         ("snapshot", "whole file"),
     ],
 )
-def test_a_match_that_goes_while_a_merge_adds_what_does_not_match(lake, isolation, rival_mode):
+def test_a_match_that_goes_while_a_merge_adds_what_does_not_match(tables, isolation, rival_mode):
     """One after the other, the merge would have added the row that it found to be there."""
     mode = "merge-on-read" if rival_mode == "merge-on-read" else "copy-on-write"
-    table = make_table(lake, mode, 2)
+    lake, table = tables.lake, tables.fresh(mode, 2)
     where = "id <= 4" if rival_mode == "whole file" else "id = 1"
-    before_the_commit(table, lambda: lake.load_table("db.t").delete(where))
+    before_the_commit(table, lambda: lake.load_table(table.identifier).delete(where))
     left = [row for row in first_rows() if row[0] > (4 if rival_mode == "whole file" else 1)]
     if isolation == "snapshot":
         insert_new(lake, table, UPSERT, isolation)
@@ -123,10 +111,10 @@ def test_a_match_that_goes_while_a_merge_adds_what_does_not_match(lake, isolatio
     assert shown(table) == sorted([*left, *UPSERT])
 
 
-def test_a_match_that_is_compacted_is_still_there(lake):
-    table = make_table(lake, "copy-on-write", 2)
+def test_a_match_that_is_compacted_is_still_there(tables):
+    lake, table = tables.lake, tables.fresh("copy-on-write", 2)
     rival = Change("rewrite", 1, "rival")
-    before_the_commit(table, lambda: rival.run(lake, lake.load_table("db.t"), None))
+    before_the_commit(table, lambda: rival.run(lake, lake.load_table(table.identifier), None))
     insert_new(lake, table, UPSERT, "serializable")
     assert shown(table) == sorted([*first_rows(), UPSERT[1]])
 
@@ -134,14 +122,14 @@ def test_a_match_that_is_compacted_is_still_there(lake):
 @pytest.mark.parametrize(
     "storage", [only_in_soak(STORAGE[0]), only_in_soak(STORAGE[1]), STORAGE[2]], ids=str
 )
-def test_merges_of_other_keys_of_one_range_both_stand(lake, storage):
+def test_merges_of_other_keys_of_one_range_both_stand(tables, storage):
     """The condition names keys alone, and the keys of one lie between those of the other."""
-    table = make_table(lake, *storage)
+    lake, table = tables.lake, tables.fresh(*storage)
     own = [(2, "a", "first"), (14, "b", "first"), (21, "b", "first")]
     others = [(6, "a", "rival"), (9, "a", "rival")]
 
     def rival():
-        lake.load_table("db.t").upsert(frame(lake, others), keys="id")
+        lake.load_table(table.identifier).upsert(frame(lake, others), keys="id")
 
     before_the_commit(table, rival)
     table.upsert(frame(lake, own), keys="id", isolation="serializable")
@@ -149,10 +137,12 @@ def test_merges_of_other_keys_of_one_range_both_stand(lake, storage):
     assert shown(table) == sorted(changed.values())
 
 
-def test_an_update_of_a_row_that_a_delete_marks_is_not_missed(lake):
+def test_an_update_of_a_row_that_a_delete_marks_is_not_missed(tables):
     """In version 2 both could be committed, and the row's new form would stay."""
-    table = make_table(lake, "merge-on-read", 2)
-    before_the_commit(table, lambda: lake.load_table("db.t").update({"v": "'rival'"}, "id = 1"))
+    lake, table = tables.lake, tables.fresh("merge-on-read", 2)
+    before_the_commit(
+        table, lambda: lake.load_table(table.identifier).update({"v": "'rival'"}, "id = 1")
+    )
     table.delete("id = 1", isolation="snapshot")
     assert shown(table) == [row for row in first_rows() if row[0] != 1]
 
@@ -161,11 +151,13 @@ def test_an_update_of_a_row_that_a_delete_marks_is_not_missed(lake):
     ("command", "storage"),
     these([("delete", STORAGE[2]), ("merge", STORAGE[0])], ["delete", "update", "merge"], STORAGE),
 )
-def test_a_conflict_names_the_command_the_files_and_both_snapshots(lake, command, storage):
-    table = make_table(lake, *storage)
+def test_a_conflict_names_the_command_the_files_and_both_snapshots(tables, command, storage):
+    lake, table = tables.lake, tables.fresh(*storage)
     read = table.current_snapshot.snapshot_id
     file = table.scan(where="id = 1").plan().files["file_path"][0]
-    before_the_commit(table, lambda: lake.load_table("db.t").update({"v": "'rival'"}, "id = 1"))
+    before_the_commit(
+        table, lambda: lake.load_table(table.identifier).update({"v": "'rival'"}, "id = 1")
+    )
     with pytest.raises(ConflictError) as refused:
         Change(command, 1, "first").run(lake, table, "serializable")
     text = str(refused.value)
@@ -177,10 +169,10 @@ def test_a_conflict_names_the_command_the_files_and_both_snapshots(lake, command
     assert any(path in text for path in [file, *added])
 
 
-def test_retry_runs_the_whole_command_on_the_new_snapshot(lake):
-    table = make_table(lake, "merge-on-read", 3)
+def test_retry_runs_the_whole_command_on_the_new_snapshot(tables):
+    lake, table = tables.lake, tables.fresh("merge-on-read", 3)
     before_the_commit(
-        table, lambda: lake.load_table("db.t").update({"v": "'rival'"}, "id in (1, 2)")
+        table, lambda: lake.load_table(table.identifier).update({"v": "'rival'"}, "id in (1, 2)")
     )
     done = table.update({"v": "concat(v, '+')"}, "id < 3", retry=1)
     assert done.rows_updated == 2

@@ -14,7 +14,10 @@ PROGRAM = Path(__file__).with_name("connect_program.py")
 
 @pytest.mark.parametrize(
     "names",
-    [["rows.test"], only_in_soak(["definitions.test", "views.test", "functions.test"])],
+    [
+        ["rows.test"],
+        only_in_soak(["overwrites.test", "definitions.test", "views.test", "functions.test"]),
+    ],
     ids=",".join,
 )
 def test_the_same_statements(tmp_path, connect_url, names):

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 import frazil
-from ci_share import only_in_soak
+from ci_share import one_in
 from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
 from frazil.spark.sql.parsers.spark_parser import names_by_spark
 from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
@@ -83,9 +83,7 @@ def plain(query: str) -> str:
     return re.sub(r"(?:lake\.)?db\.([tu])\.", r"\1.", named)
 
 
-@pytest.mark.parametrize(
-    "query", [only_in_soak(query) if n % 3 == 2 else query for n, query in enumerate(QUERIES)]
-)
+@pytest.mark.parametrize("query", one_in(2, QUERIES))
 def test_the_rows_of_plain_spark_tables(sides, spark, query, no_leftovers):
     found, expected = sides.sql(query), spark.sql(plain(query))
     assert found.columns == expected.columns

@@ -79,7 +79,7 @@ def test_javas_start_takes_a_snapshot_of_that_very_time(table, stream, rows):
 
 
 LIMITS = [
-    ({"max_files_per_batch": 2}, [6, 6, 3]),
+    only_in_soak({"max_files_per_batch": 2}, [6, 6, 3]),
     ({"max_rows_per_batch": 7}, [6, 6, 3]),
     ({"max_bytes_per_batch": 1}, [3] * 5),
     ({"options": {"streaming-max-files-per-micro-batch": "4"}}, [12, 3]),

@@ -269,7 +269,10 @@ KEYS = {
 
 
 # `test_keys_of_changes_come_again` has all types in one key.
-@pytest.mark.parametrize(("kind", "mode"), one_of_each(KEYS, MODES, without=list(KEYS)[::2]))
+NOT_ALONE = [kind for kind in KEYS if kind not in ("decimal(38, 3)", "timestamp")]
+
+
+@pytest.mark.parametrize(("kind", "mode"), one_of_each(KEYS, MODES, without=NOT_ALONE))
 def test_keys_of_every_type(lake, kind, mode):
     spark, (one, other) = lake.spark, KEYS[kind]
     table = lake.create_table("db.k", f"k {kind}, n int", format_version=2)
