@@ -67,7 +67,7 @@ def change_by_java(spark: Any, name: str) -> None:
     [
         only_in_soak("copy-on-write", 2),
         ("copy-on-write", 3),
-        ("merge-on-read", 2),
+        only_in_soak("merge-on-read", 2),
         ("merge-on-read", 3),
     ],
 )

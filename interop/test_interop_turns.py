@@ -79,7 +79,7 @@ class Shared:
 
 
 CATALOGS = {"sql": "java_sql", "hadoop": "java_hadoop"}
-CASES = [("sql", 1), only_in_soak(("sql", 2)), ("sql", 3), ("hadoop", 2)]
+CASES = [only_in_soak(("sql", 1)), only_in_soak(("sql", 2)), ("sql", 3), ("hadoop", 2)]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-v{case[1]}")

@@ -9,7 +9,7 @@ import os
 import pytest
 from concurrent_changes import first_rows, frame, make_table, shown
 
-from ci_share import one_of_each
+from ci_share import one_in, one_of_each
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.pointer.sql import SqlCatalog
@@ -173,7 +173,7 @@ def test_a_change_whose_process_dies_at_any_call_is_there_or_not(
             break
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", one_in(3, COMMANDS))
 def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
     """The rival's files are all that came."""
     table = make_table(lake, "merge-on-read", 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_share import only_in_soak
 from frazil.spark.row_level.command import Command
 
 ROWS = [(k, "old", k % 3) for k in range(30)]
@@ -90,7 +91,7 @@ def rows_of(table):
     return sorted((tuple(row) for row in table.to_df().collect()), key=repr)
 
 
-@pytest.mark.parametrize("change", [*STAY, *MOVE])
+@pytest.mark.parametrize("change", [update, only_in_soak(delete), merge, *MOVE])
 def test_rows_stay_where_their_partition_does(lake, spark, moves, change):
     table = table_of(lake, spark)
     assert rows_of(table) == sorted(ROWS, key=repr)

@@ -54,7 +54,7 @@ def run(table, source):
 
 @pytest.mark.parametrize(
     ("bounds", "mode", "version", "parts"),
-    one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]]),
+    one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]], without=("few", [])),
     indirect=["bounds"],
 )
 def test_histories(lake, spark, bounds, mode, version, parts):

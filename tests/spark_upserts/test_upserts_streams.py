@@ -266,7 +266,7 @@ def test_bronze_to_silver_to_gold(lake, table, feed, tmp_path):
     bronze = lake.create_table("db.bronze", CHANGES, format_version=2)
     gold = lake.create_table("db.gold", "id bigint, shout string", format_version=2)
     expected = {}
-    for number in range(3):
+    for number in (0, 2):
         changes = [
             (1, f"v{number}", "u", number),
             (number, "x", "u", 8),
