@@ -31,7 +31,7 @@ test41: .venv41/.ready java
 # not part of CI.
 soak: .venv/.ready .venv41/.ready java
 	FRAZIL_EXAMPLES=10 $(PY) -m pytest tests/format_evolution tests/format_metadata \
-		tests/format_predicates tests/planning tests/table/test_table_model.py \
+		tests/format_predicates tests/planning tests/table/test_table_model.py tests/table/test_table_moved_rows.py \
 		tests/spark_conditions/test_spark_conditions_random.py
 	@scripts/postgres.sh >/dev/null
 	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests

@@ -2,7 +2,8 @@
 
     python tests/conformance/run_row_level.py frazil [--one-of-each-kind] [options of its run.py]
 
-With `--one-of-each-kind` only so many that each kind of command, refusal, table and type has one.
+With `--one-of-each-kind` only so many that each kind of command, clause, refusal, table and type
+has one.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ def kinds(case: dict[str, Any]) -> set[Hashable]:
     steps = repr(case["steps"])
     options = {option for option in OPTIONS if case.get(option)}
     types = set(TYPES.findall(case["ddl"]))
-    return {*map(kind_of_step, case["steps"]), *types, *options, "(select" in steps}
+    of_steps = set().union(*map(kinds_of_step, case["steps"]))
+    return {*of_steps, *types, *options, "(select" in steps}
 
 
-def kind_of_step(step: dict[str, Any]) -> Hashable:
-    """The command, its clauses, and how it is refused."""
-    clauses = frozenset((clause["when"], clause["do"]) for clause in step.get("clauses", ()))
-    return step["op"], clauses, step.get("error")
+def kinds_of_step(step: dict[str, Any]) -> set[Hashable]:
+    """The command with how it is refused, each of its clauses, and how many they are."""
+    clauses = step.get("clauses", ())
+    each = {(clause["when"], clause["do"]) for clause in clauses}
+    return {(step["op"], step.get("error")), *each, len(clauses)}
 
 
 def one_of_each_kind(cases: list[tuple[str, dict[str, Any]]]) -> str:

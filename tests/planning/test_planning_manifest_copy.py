@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 @given(data=st.data(), version=st.integers(1, 3), codec=st.sampled_from(["gzip", "zstd", "none"]))
 @settings(
-    max_examples=examples(60),
+    max_examples=examples(30),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

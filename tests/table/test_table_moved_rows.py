@@ -241,7 +241,7 @@ OPERATION_CHOICES = (
 OPERATION = st.tuples(st.sampled_from(KINDS), *OPERATION_CHOICES)
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(
     version=3,
     operations=[
