@@ -162,7 +162,7 @@ def test_what_is_no_delete_is_not_waited_for(lake, version):
 def test_deletes_before_each_of_many_tries(lake):
     """However often others are first, the group is not given up, and no file stays behind."""
     made = made_of(lake)
-    other, real, left = made.other(), made.table.catalog.commit_table, list(range(10, 16))
+    other, real, left = made.other(), made.table.catalog.commit_table, list(range(10, 14))
 
     def commit_table(identifier, requirements, updates, **base):
         if left and identifier == made.table.identifier and not busy:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from concurrent_changes import first_rows, frame, make_table, shown
+from concurrent_changes import KeptTables, first_rows, frame, make_table, shown
 from rows_of_others import COMMANDS, after, unnamed_files
 
+import frazil
 from ci_share import one_of_each, only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
@@ -15,6 +16,14 @@ from rival_commits import before_the_commit
 pytestmark = pytest.mark.spark
 
 MARKED = "merge-on-read"
+
+
+@pytest.fixture(scope="module")
+def tables(spark, tmp_path_factory):
+    """Tables that are taken back to their first rows for each test."""
+    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("by_rows"))) as lake:
+        lake.create_namespace("db")
+        yield KeptTables(lake)
 
 
 def summary(table, name):
@@ -28,11 +37,11 @@ def summary(table, name):
         *(COMMANDS, COMMANDS, [2, 3], ["serializable", "snapshot"]),
     ),
 )
-def test_other_rows_of_a_file_are_no_conflict_at_any_try(lake, first, rival, version, isolation):
+def test_other_rows_of_a_file_are_no_conflict_at_any_try(tables, first, rival, version, isolation):
     """One rival comes before the first try, another one before the second."""
-    table = make_table(lake, MARKED, version)
+    lake, table = tables.lake, tables.fresh(MARKED, version)
     table.delete("id = 4")
-    other = lake.load_table("db.t")
+    other = lake.load_table(table.identifier)
 
     def again():
         COMMANDS[rival](lake, other, 2)
@@ -43,12 +52,12 @@ def test_other_rows_of_a_file_are_no_conflict_at_any_try(lake, first, rival, ver
     expected = [row for row in first_rows() if row[0] != 4]
     for command, row in ((rival, 2), (rival, 3), (first, 1)):
         expected = after(command, expected, row)
-    assert shown(lake.load_table("db.t")) == sorted(expected)
+    assert shown(lake.load_table(table.identifier)) == sorted(expected)
     assert (done.rows_deleted or 0) + done.rows_updated == 1
     assert summary(table, "snapshots") == "2"
     if version == 3 or isolation == "snapshot" or first != "delete":
         assert summary(table, "shared-files") == "1"
-    assert not unnamed_files(lake.load_table("db.t"))
+    assert not unnamed_files(lake.load_table(table.identifier))
 
 
 # What another command does after the first has read: whether metadata rules it out is not enough.
@@ -97,16 +106,16 @@ TESTED = {
     one_of_each(TESTED, ADDED, [(MARKED, 2), (MARKED, 3), ("copy-on-write", 2)]),
 )
 def test_rows_that_others_add_conflict_where_the_command_is_about_them(
-    lake, command, added, storage
+    tables, command, added, storage
 ):
-    table = make_table(lake, *storage)
+    lake, table = tables.lake, tables.fresh(*storage)
     table.delete("id = 7 or id between 5 and 8")
     rival, is_refused = ADDED[added]
-    other = lake.load_table("db.t")
+    other = lake.load_table(table.identifier)
     before_the_commit(table, lambda: rival(lake, other))
     with pytest.raises(ConflictError) if is_refused else nullcontext():
         TESTED[command](lake, table, isolation="serializable", retry=0)
-    alone = lake.load_table("db.t")
+    alone = lake.load_table(table.identifier)
     if is_refused:
         assert ("own" in {row[2] for row in shown(alone)}) is False
         return
@@ -183,14 +192,16 @@ def test_what_cannot_be_told_by_rows_is_refused_by_files(lake, case):
     assert not unnamed_files(now)
 
 
-def test_two_commands_of_a_transaction_and_others(lake):
+def test_two_commands_of_a_transaction_and_others(tables):
     """The second command deletes of the file that the first one has written deletes of."""
-    table = make_table(lake, MARKED, 3)
-    other = lake.load_table("db.t")
+    lake, table = tables.lake, tables.fresh(MARKED, 3)
+    other = lake.load_table(table.identifier)
     with table.transaction() as tx:
         tx.delete("id = 1")
         tx.update({"v": "'own'"}, "id = 2")
         COMMANDS["update"](lake, other, 3)
     expected = [row for row in first_rows() if row[0] not in (1, 2, 3)]
-    assert shown(lake.load_table("db.t")) == sorted([*expected, (2, "a", "own"), (3, "a", "old+")])
-    assert not unnamed_files(lake.load_table("db.t"))
+    assert shown(lake.load_table(table.identifier)) == sorted(
+        [*expected, (2, "a", "own"), (3, "a", "old+")]
+    )
+    assert not unnamed_files(lake.load_table(table.identifier))
