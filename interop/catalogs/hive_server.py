@@ -6,10 +6,11 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -99,13 +100,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def metastore(version: str, folder: Path, *, database: str | None = None) -> Iterator[Metastore]:
+def metastore(
+    version: str,
+    folder: Path,
+    *,
+    database: str | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
+    java_options: Sequence[str] = (),
+) -> Iterator[Metastore]:
     """Start a metastore; skips the test where it was not to be had.
 
     Args:
         version: Hive's.
         folder: for its files.
         database: the address of one of PostgreSQL, with the user in it; Derby's otherwise.
+        more: settings of Hive and of Hadoop.
+        java_options: of the server alone.
     """
     home = METASTORES / f"apache-hive-metastore-{version}-bin"
     if version != OF_SPARK and not home.exists():
@@ -117,7 +127,8 @@ def metastore(version: str, folder: Path, *, database: str | None = None) -> Ite
     port = free_port()
     configuration = folder / "conf"
     configuration.mkdir(parents=True)
-    settings = {**_settings(folder, port), **_database(folder, database)}
+    settings = {**_settings(folder, port), **_database(folder, database), **more}
+    (configuration / "core-site.xml").write_text(_site(more))
     java = [*_java(home, configuration), f"-Dderby.stream.error.file={folder}/derby.log"]
     if version == OF_SPARK:
         (configuration / "hive-site.xml").write_text(_site({**settings, **_OF_HIVE_2}))
@@ -134,7 +145,7 @@ def metastore(version: str, folder: Path, *, database: str | None = None) -> Ite
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [*java, "org.apache.hadoop.hive.metastore.HiveMetaStore"],
+            [java[0], *java_options, *java[1:], "org.apache.hadoop.hive.metastore.HiveMetaStore"],
             stdout=log,
             stderr=subprocess.STDOUT,
         )
