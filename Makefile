@@ -50,10 +50,11 @@ interop-engines: engines
 engines: .venv41/.ready java
 	@scripts/engines.sh .venvengines $(PY41)
 
-# Servers of catalogs and their files, which are got where they can be had: an HDFS, and metastores of Hive.
+# Servers of catalogs and their files, which are got where they can be had: an HDFS, metastores of Hive, a KDC.
 catalogs: .venv41/.ready java
 	@scripts/minicluster.sh .jars $(PY41)
 	@scripts/metastores.sh .venvmetastores $(PY41)
+	@scripts/kerberos.sh .venvkerberos $(PY41)
 	$(PY41) -m pytest -p no:cacheprovider interop/catalogs
 
 # dbt, SQLMesh and IPython as they are, on a lake: minutes, and an environment of 1 GB of its own.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from typing import Final
 import pytest
 from hive_server import Metastore, free_port, metastore
 
+CLIENT: Final = Path(__file__).parents[2] / ".venvkerberos"
+"""What scripts/kerberos.sh has made: it needs headers of C, so it is in no environment."""
 REALM: Final = "FRAZIL.TEST"
 SERVICE: Final = "hive/localhost"
 USER: Final = "anna"
@@ -95,7 +99,7 @@ class Realm:
 
 @contextmanager
 def kerberos_metastore(
-    realm: Realm, version: str, folder: Path, *, protection: str = "authentication"
+    realm: Realm, version: str, folder: Path, **more: str
 ) -> Iterator[Metastore]:
     """Start a metastore that wants tickets of the realm.
 
@@ -103,14 +107,14 @@ def kerberos_metastore(
         realm: knows the service.
         version: Hive's.
         folder: for its files.
-        protection: of what is sent: authentication, integrity or privacy.
+        more: settings of Hive and of Hadoop.
     """
     settings = {
         "hadoop.security.authentication": "kerberos",
-        "hadoop.rpc.protection": protection,
         "hive.metastore.sasl.enabled": "true",
         "hive.metastore.kerberos.keytab.file": str(realm.keytab(SERVICE)),
         "hive.metastore.kerberos.principal": f"{SERVICE}@{REALM}",
+        **more,
     }
     options = [f"-Djava.security.krb5.conf={realm.config}"]
     with metastore(version, folder, more=settings, java_options=options) as running:
@@ -119,7 +123,11 @@ def kerberos_metastore(
 
 @contextmanager
 def kerberos_realm() -> Iterator[Realm]:
-    """Start the KDC of a new realm; skips the test where its programs are not there."""
+    """Start the KDC of a new realm; skips the test where it or its client is not there."""
+    if CLIENT.is_dir() and str(CLIENT) not in sys.path:
+        sys.path.append(str(CLIENT))
+    if importlib.util.find_spec("kerberos") is None or importlib.util.find_spec("puresasl") is None:
+        pytest.skip("the client of Kerberos is not there: `make catalogs` gets it, or says why")
     missing = [name for name in _PROGRAMS if shutil.which(name, path=_FOLDERS) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} of MIT Kerberos: `make catalogs` gets it, or says why")

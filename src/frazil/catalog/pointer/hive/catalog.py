@@ -79,10 +79,10 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
         super().__init__(name, properties, io=io)
         self._form = TableForm.from_properties(properties)
         self._metastores = Metastores(name, ConnectionSettings.from_properties(name, properties))
-        owner = self._form.owner
-        self._locks = TableLocks(self._metastores, LockTimes.from_properties(properties), owner)
+        times = LockTimes.from_properties(properties)
+        self._locks = TableLocks(self._metastores, times, self._form)
         self._namespaces = HiveNamespaces(
-            self._metastores, name, warehouse=properties.get("warehouse"), owner=owner
+            self._metastores, name, warehouse=properties.get("warehouse"), form=self._form
         )
 
     # -- namespaces ------------------------------------------------------------------------------

@@ -13,13 +13,10 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import (
-    TBufferedTransport,
-    TSaslClientTransport,
-    TTransportException,
-)
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from frazil.catalog.outcome import Sending
+from frazil.catalog.pointer.hive.login import AnonymousSocket, kerberos_transport, opened
 from frazil.catalog.pointer.hive.settings import Address, ConnectionSettings
 from frazil.errors import AccessDeniedError, ConfigurationError, StorageError
 
@@ -150,6 +147,7 @@ class Metastores:
 
         Raises:
             AnsweredError: the metastore answers with an error.
+            AccessDeniedError: no server lets us in; nothing was changed.
             StorageError: no server can be reached; nothing was sent.
             UnansweredError: it was sent and no answer came.
         """
@@ -160,6 +158,10 @@ class Metastores:
             return self._called(call, connection)
         except _BROKEN as error:
             raise UnansweredError(str(self._failure(connection, error))) from None
+        except AccessDeniedError:
+            if sending is not None:
+                sending.refute()
+            raise
 
     def close(self) -> None:
         """End the connections; the next call makes another."""
@@ -202,50 +204,43 @@ class Metastores:
                 return kept
             kept.transport.close()
         others = [each for each in self._settings.addresses if each != self._address]
-        failures = []
+        failures, is_denied = [], False
         for address in (self._address, *others):
             try:
                 with self._opened(address) as transport:
                     client = self._service.Client(TBinaryProtocolAccelerated(transport))
                     if self._settings.user is not None:
                         client.set_ugi(self._settings.user, list(self._settings.groups))
+            except AccessDeniedError as error:
+                failures.append(f"{address}: {error}")
+                is_denied = True
+                continue
             except _BROKEN as error:
                 failures.append(f"{address}: {error}")
                 continue
             self._address = address
             return MetastoreConnection(address, client, transport)
-        raise StorageError(
-            f"no metastore of the hive catalog {self._name} can be reached: {'; '.join(failures)}"
-        )
+        told = "; ".join(failures)
+        if is_denied:
+            raise AccessDeniedError(f"no metastore of the hive catalog {self._name} is open: {told}")
+        raise StorageError(f"no metastore of the hive catalog {self._name} can be reached: {told}")
 
     @contextmanager
     def _opened(self, address: Address) -> Iterator[Any]:
         socket = TSocket(address.host, address.port, socket_keepalive=True)
         socket.setTimeout(self._settings.connect_seconds * 1000)
-        transport = self._login(socket, address)
+        service = self._settings.kerberos_service
+        if service is None:
+            transport = TBufferedTransport(AnonymousSocket(socket, str(address)))
+        else:
+            transport = kerberos_transport(socket, address.host, service)
         try:
-            transport.open()
+            opened(transport)
             socket.setTimeout(self._settings.call_seconds * 1000)
             yield transport
         except BaseException:
             transport.close()
             raise
-
-    def _login(self, socket: Any, address: Address) -> Any:
-        service = self._settings.kerberos_service
-        if service is None:
-            return TBufferedTransport(socket)
-        try:
-            return TSaslClientTransport(
-                socket, host=address.host, service=service, mechanism="GSSAPI"
-            )
-        except ImportError:
-            raise ConfigurationError(
-                "hive.kerberos-authentication needs a SASL client: "
-                "pip install frazil[hive-kerberos]"
-            ) from None
-        except Exception as error:
-            raise AccessDeniedError(f"no login by Kerberos at {address}: {error}") from None
 
     def _answered(self, error: AnsweredError) -> StorageError:
         return StorageError(

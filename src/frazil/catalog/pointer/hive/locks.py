@@ -20,8 +20,13 @@ from frazil.catalog.pointer.hive.connection import (
     UnansweredError,
     thrift_types,
 )
-from frazil.catalog.pointer.hive.settings import LockTimes
-from frazil.errors import CommitFailedError, ConfigurationError, StorageError
+from frazil.catalog.pointer.hive.settings import LockTimes, TableForm
+from frazil.errors import (
+    AccessDeniedError,
+    CommitFailedError,
+    ConfigurationError,
+    StorageError,
+)
 
 
 class _Turn:
@@ -59,7 +64,7 @@ class HeldLock:
         if self.failure is None:
             try:
                 self.beat()
-            except StorageError as error:
+            except (StorageError, AccessDeniedError) as error:
                 self.failure = error
         return self.failure is None
 
@@ -92,10 +97,10 @@ class HeldLock:
 class TableLocks:
     """Locks of tables in a metastore."""
 
-    def __init__(self, metastores: Metastores, times: LockTimes, owner: str) -> None:
+    def __init__(self, metastores: Metastores, times: LockTimes, form: TableForm) -> None:
         self._metastores = metastores
         self._times = times
-        self._owner = owner
+        self._form = form
 
     @contextmanager
     def held(
@@ -169,7 +174,7 @@ class TableLocks:
             tablename=name[1],
         )
         request = types.LockRequest(
-            component=[component], user=self._owner, hostname=socket.gethostname(), agentInfo=mark
+            component=[component], user=self._form.owner, hostname=socket.gethostname(), agentInfo=mark
         )
         deadline, pause = time.monotonic() + self._times.creation_timeout, self._times.creation_min
         while True:
@@ -224,7 +229,7 @@ class TableLocks:
     def _holders(self, name: Identifier, own: int) -> str:
         try:
             held = [lock for lock in self._locks(name) if lock.lockid != own]
-        except StorageError:
+        except (StorageError, AccessDeniedError):
             return "others"
         return ", ".join(f"lock {lock.lockid} of {lock.user}@{lock.hostname}" for lock in held)
 

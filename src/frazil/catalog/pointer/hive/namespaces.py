@@ -15,6 +15,7 @@ from frazil.catalog.pointer.hive.connection import (
     UnansweredError,
     thrift_types,
 )
+from frazil.catalog.pointer.hive.settings import TableForm
 from frazil.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -35,12 +36,12 @@ class HiveNamespaces:
     """The databases of a metastore; the names of their properties are Java's."""
 
     def __init__(
-        self, metastores: Metastores, catalog: str, *, warehouse: str | None, owner: str
+        self, metastores: Metastores, catalog: str, *, warehouse: str | None, form: TableForm
     ) -> None:
         self._metastores = metastores
         self._catalog = catalog
         self._warehouse = warehouse
-        self._owner = owner
+        self._form = form
 
     def names(self) -> list[Identifier]:
         """Return all databases, sorted."""
@@ -200,7 +201,7 @@ class HiveNamespaces:
             description=comment,
             locationUri=location,
             parameters=rest,
-            ownerName=owner or self._owner,
+            ownerName=owner or self._form.owner,
             ownerType=types.PrincipalType._NAMES_TO_VALUES[(kind or "USER").upper()],
         )
 

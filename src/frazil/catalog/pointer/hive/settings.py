@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from frazil.catalog.pointer.hive.login import ticket_user
 from frazil.errors import ConfigurationError
 from frazil.format.properties.kinds import FLAG, LONG_MAX, Property, whole_number
 from frazil.storage.paths import redact
@@ -92,6 +93,11 @@ class ConnectionSettings:
         """
         user, _, groups = properties.get(UGI, "").partition(":")
         service = properties.get(KERBEROS_SERVICE, "hive") if KERBEROS.of(properties) else None
+        if service is not None and user:
+            raise ConfigurationError(
+                f"{UGI} and {KERBEROS.name} both say who asks: with Kerberos the ticket does, so "
+                f"remove {UGI}"
+            )
         return cls(
             addresses=_addresses(name, properties.get("uri", "")),
             user=user or None,
@@ -142,7 +148,8 @@ class TableForm:
         hive2_compatible: no types that Hive 2 does not know.
         keep_statistics: leave to Hive what it says of its statistics.
         longest_parameter: the most characters of a parameter; 0 leaves out all optional ones.
-        owner: of new tables and databases.
+        user: who asks, where a property says so.
+        has_ticket: whether a ticket of Kerberos says who asks.
     """
 
     engine_enabled: bool
@@ -150,7 +157,19 @@ class TableForm:
     hive2_compatible: bool
     keep_statistics: bool
     longest_parameter: int
-    owner: str
+    user: str | None
+    has_ticket: bool
+
+    @property
+    def owner(self) -> str:
+        """The owner of new tables, databases and locks.
+
+        Raises:
+            AccessDeniedError: a ticket is to say so, and there is none.
+        """
+        if self.user is not None:
+            return self.user
+        return ticket_user() if self.has_ticket else _own_name()
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TableForm:
@@ -159,14 +178,14 @@ class TableForm:
         Raises:
             ConfigurationError: one is malformed.
         """
-        user = properties.get(UGI, "").partition(":")[0]
         return cls(
             engine_enabled=ENGINE_ENABLED.of(properties),
             lock_enabled=LOCK_ENABLED.of(properties),
             hive2_compatible=HIVE2_COMPATIBLE.of(properties),
             keep_statistics=KEEP_STATISTICS.of(properties),
             longest_parameter=PARAMETER_SIZE.of(properties),
-            owner=user or _own_name(),
+            user=properties.get(UGI, "").partition(":")[0] or None,
+            has_ticket=KERBEROS.of(properties),
         )
 
 

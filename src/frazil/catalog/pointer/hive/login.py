@@ -1,0 +1,184 @@
+"""Logins at a metastore: by a ticket of Kerberos, or none at all."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from thrift.transport.TTransport import TSaslClientTransport, TTransportException
+
+from frazil.errors import AccessDeniedError, ConfigurationError
+
+_MECHANISM: Final = "GSSAPI"
+_MOST_BYTES: Final = 1 << 30
+"""Of one answer, as Java's client takes them."""
+_REFUSALS: Final = (b"\x03", b"\x04")
+"""How an answer of SASL begins that ends a connection; one of Thrift begins otherwise."""
+_NO_KDC: Final = -1765328228
+_ADVICE: Final = {
+    -1765328243: "take a ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
+    -1765328189: "take a ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
+    -1765328352: "take a new ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
+    -1765328377: (
+        "write the server's name in uri as its principal has it, and set "
+        "hive.kerberos-service-name to the principal's part before that"
+    ),
+    -1765328230: "name the realm's servers in krb5.conf, which KRB5_CONFIG may name",
+    -1765328347: "set the clock of this machine",
+}
+"""What to do, by the codes of Kerberos."""
+
+
+def ticket_user() -> str:
+    """Return the name of the user whose ticket is at hand, without host and realm.
+
+    Raises:
+        AccessDeniedError: there is no ticket.
+        ConfigurationError: the client of Kerberos is not installed.
+    """
+    kerberos = _module("kerberos")
+    try:
+        # Which service it would be for does not matter: nobody is asked.
+        _, context = kerberos.authGSSClientInit("hive@localhost")
+        kerberos.authGSSClientInquireCred(context)
+        principal = str(kerberos.authGSSClientUserName(context))
+    except kerberos.KrbError as error:
+        raise AccessDeniedError(f"no ticket of Kerberos is at hand: {_advised(error)}") from None
+    return principal.partition("@")[0].partition("/")[0]
+
+
+def kerberos_transport(socket: Any, host: str, service: str) -> Any:
+    """Return a transport that begins with a login by the ticket at hand.
+
+    Raises:
+        ConfigurationError: the client of Kerberos is not installed.
+    """
+    _module("puresasl.client")
+    _module("kerberos")
+    transport = TSaslClientTransport(
+        socket, host=host, service=service, mechanism=_MECHANISM, max_frame_size=_MOST_BYTES
+    )
+    transport.sasl = _Login(transport.sasl, f"{service}/{host}")
+    return transport
+
+
+def opened(transport: Any) -> None:
+    """Open a transport; one that logs in does so.
+
+    Raises:
+        AccessDeniedError: there is no ticket, or the server refuses it.
+        TTransportException: the server or the KDC cannot be reached.
+    """
+    login = getattr(transport, "sasl", None)
+    try:
+        transport.open()
+    except (TTransportException, OSError, EOFError) as error:
+        if login is None or not login.is_begun:
+            raise
+        if getattr(error, "type", None) == TTransportException.NOT_OPEN:
+            raise AccessDeniedError(
+                f"the metastore refuses the ticket for {login.principal}: {error}; look into its "
+                f"log, and whether its keytab is that of {login.principal}"
+            ) from None
+        raise TTransportException(
+            TTransportException.NOT_OPEN,
+            f"{error}, when asked for a login by Kerberos; where it wants none, remove "
+            f"hive.kerberos-authentication",
+        ) from None
+
+
+class AnonymousSocket:
+    """A socket without a login, which finds out that the server wants one."""
+
+    def __init__(self, socket: Any, address: str) -> None:
+        self._socket = socket
+        self._address = address
+        self._is_new = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def read(self, size: int) -> bytes:
+        """Read at most that many bytes.
+
+        Raises:
+            AccessDeniedError: they are the answer of a server that wants a login.
+        """
+        found = bytes(self._socket.read(size))
+        if self._is_new and found[:1] in _REFUSALS:
+            raise AccessDeniedError(
+                f"the metastore {self._address} wants a login by Kerberos: set "
+                f"hive.kerberos-authentication=true"
+            )
+        self._is_new = False
+        return found
+
+
+class _Login:
+    """A client of SASL whose errors are Frazil's, and Thrift's."""
+
+    mechanism: Final = _MECHANISM
+
+    def __init__(self, client: Any, principal: str) -> None:
+        self._client = client
+        self.principal = principal
+        self.is_begun = False
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._client.complete)
+
+    def process(self, challenge: bytes | None = None) -> bytes:
+        self.is_begun = True
+        try:
+            return bytes(self._client.process(challenge) or b"")
+        except Exception as error:
+            if _code(error) == _NO_KDC:
+                raise TTransportException(TTransportException.UNKNOWN, _said(error)) from None
+            raise AccessDeniedError(
+                f"no login by Kerberos as a client of {self.principal}: {_advised(error)}"
+            ) from None
+
+    def wrap(self, data: bytes) -> bytes:
+        return self._worked(self._client.wrap, data)
+
+    def unwrap(self, data: bytes) -> bytes:
+        return self._worked(self._client.unwrap, data)
+
+    def dispose(self) -> None:
+        self._client.dispose()
+
+    def _worked(self, work: Any, data: bytes) -> bytes:
+        try:
+            return bytes(work(data))
+        except Exception as error:
+            raise TTransportException(TTransportException.UNKNOWN, _said(error)) from None
+
+
+def _advised(error: BaseException) -> str:
+    return f"{_said(error)}; {_ADVICE.get(_code(error), 'klist shows the tickets at hand')}"
+
+
+def _said(error: BaseException) -> str:
+    """The more exact of the two messages that Kerberos gives, each with its code."""
+    match error.args:
+        case (*_, (str() as message, int())):
+            return message
+    return str(error)
+
+
+def _code(error: BaseException) -> int:
+    match error.args:
+        case (*_, (str(), int() as code)):
+            return code
+    return 0
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"hive.kerberos-authentication needs a client of Kerberos ({error}): "
+            f"pip install frazil[hive-kerberos]"
+        ) from None
