@@ -22,6 +22,7 @@ from kerberos_realm import (
     kerberos_metastore,
     kerberos_realm,
 )
+from pymetastore.hive_metastore import ttypes
 from test_hive_writers import ALTER, QUICK, committed_by_processes, new_table, whole
 from thrift_proxy import Cut, proxy
 
@@ -114,10 +115,8 @@ def test_a_ticket_opens_all(hive: Metastore, spark: Any) -> None:
         lake.create_table(f"{db}.t", "id BIGINT, s STRING")
         lake.load_table(f"{db}.t").append(spark.createDataFrame([(1, "a"), (2, "b")], ["id", "s"]))
         lake.rename_table(f"{db}.t", f"{db}.u")
-        assert sorted(map(tuple, lake.load_table(f"{db}.u").scan().collect())) == [
-            (1, "a"),
-            (2, "b"),
-        ]
+        found = lake.sql(f"SELECT id, s FROM {db}.u ORDER BY id").collect()
+        assert [tuple(row) for row in found] == [(1, "a"), (2, "b")]
         lake.sql(f"DELETE FROM {db}.u WHERE id = 1")
         assert [row.s for row in lake.sql(f"SELECT s FROM {db}.u").collect()] == ["b"]
         lake.drop_table(f"{db}.u")
@@ -177,9 +176,13 @@ def test_long_answers_come_whole(hive: Metastore) -> None:
     with entered(secured(hive)) as catalog:
         assert isinstance(catalog, HiveCatalog)
         made_table(catalog, f"{db}.t")
-        record = catalog._metastores.read(lambda client: client.get_table(db, "t"))
+        asked = ttypes.GetTableRequest(dbName=db, tblName="t")
+        record = catalog._metastores.read(lambda client: client.get_table_req(asked)).table
         record.parameters |= {f"long{at}": "x" * size for at, size in enumerate(LONG)}
-        catalog._metastores.change(lambda client: client.alter_table(db, "t", record))
+        context = ttypes.EnvironmentContext(properties={})
+        catalog._metastores.change(
+            lambda client: client.alter_table_with_environment_context(db, "t", record, context)
+        )
         assert catalog.list_tables(db) == [(db, "t")]
         set_properties(catalog, f"{db}.t", a="1")
         assert catalog.load_table(f"{db}.t").metadata.properties["a"] == "1"

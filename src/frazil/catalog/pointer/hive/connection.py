@@ -21,6 +21,7 @@ from frazil.catalog.pointer.hive.settings import Address, ConnectionSettings
 from frazil.errors import AccessDeniedError, ConfigurationError, StorageError
 
 Result = TypeVar("Result")
+# An AccessDeniedError is an OSError too, and is looked for before these.
 _BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
 
 
@@ -105,6 +106,7 @@ class Metastores:
         """Return what a call gives that may be sent again, to another server if one broke.
 
         Raises:
+            AccessDeniedError: no server lets us in.
             StorageError: no server answers, or it answers with an error.
         """
         try:
@@ -129,6 +131,7 @@ class Metastores:
         """Return what a call gives that may be sent again.
 
         Raises:
+            AccessDeniedError: no server lets us in.
             AnsweredError: the metastore answers with an error.
             StorageError: no server answers.
         """
@@ -137,6 +140,8 @@ class Metastores:
             connection = self._connected()
             try:
                 return self._called(call, connection)
+            except AccessDeniedError:
+                raise
             except _BROKEN as error:
                 if not left:
                     raise self._failure(connection, error) from None
@@ -156,12 +161,12 @@ class Metastores:
             sending.begin()
         try:
             return self._called(call, connection)
-        except _BROKEN as error:
-            raise UnansweredError(str(self._failure(connection, error))) from None
         except AccessDeniedError:
             if sending is not None:
                 sending.refute()
             raise
+        except _BROKEN as error:
+            raise UnansweredError(str(self._failure(connection, error))) from None
 
     def close(self) -> None:
         """End the connections; the next call makes another."""
@@ -176,6 +181,8 @@ class Metastores:
             result = call(connection.client)
             is_kept = True
             return result
+        except AccessDeniedError:
+            raise
         except _BROKEN:
             # Others to the same server may be dead too, and silent.
             self.close()
@@ -231,7 +238,7 @@ class Metastores:
         socket.setTimeout(self._settings.connect_seconds * 1000)
         service = self._settings.kerberos_service
         if service is None:
-            transport = TBufferedTransport(AnonymousSocket(socket, str(address)))
+            transport = TBufferedTransport(AnonymousSocket(socket))
         else:
             transport = kerberos_transport(socket, address.host, service)
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from socket import create_connection
+from struct import pack
 from typing import Any, Final
 
 from thrift.transport.TTransport import TSaslClientTransport, TTransportException
@@ -14,6 +16,8 @@ _MOST_BYTES: Final = 1 << 30
 """Of one answer, as Java's client takes them."""
 _REFUSALS: Final = (b"\x03", b"\x04")
 """How an answer of SASL begins that ends a connection; one of Thrift begins otherwise."""
+_QUESTION: Final = 5.0
+"""Seconds for the question whether a server wants a login."""
 _NO_KDC: Final = -1765328228
 _ADVICE: Final = {
     -1765328243: "take a ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
@@ -72,6 +76,8 @@ def opened(transport: Any) -> None:
     login = getattr(transport, "sasl", None)
     try:
         transport.open()
+    except AccessDeniedError:
+        raise
     except (TTransportException, OSError, EOFError) as error:
         if login is None or not login.is_begun:
             raise
@@ -88,12 +94,11 @@ def opened(transport: Any) -> None:
 
 
 class AnonymousSocket:
-    """A socket without a login, which finds out that the server wants one."""
+    """A socket without a login, which finds out whether that is why no answer comes."""
 
-    def __init__(self, socket: Any, address: str) -> None:
+    def __init__(self, socket: Any) -> None:
         self._socket = socket
-        self._address = address
-        self._is_new = True
+        self._is_answered = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
@@ -102,16 +107,34 @@ class AnonymousSocket:
         """Read at most that many bytes.
 
         Raises:
-            AccessDeniedError: they are the answer of a server that wants a login.
+            AccessDeniedError: the server wants a login.
+            TTransportException: the connection is broken.
         """
-        found = bytes(self._socket.read(size))
-        if self._is_new and found[:1] in _REFUSALS:
-            raise AccessDeniedError(
-                f"the metastore {self._address} wants a login by Kerberos: set "
-                f"hive.kerberos-authentication=true"
-            )
-        self._is_new = False
+        try:
+            found = bytes(self._socket.read(size))
+        except (TTransportException, OSError):
+            if not self._is_answered and self._wants_login():
+                raise self._denied() from None
+            raise
+        if not self._is_answered and found[:1] in _REFUSALS:
+            raise self._denied()
+        self._is_answered = True
         return found
+
+    def _wants_login(self) -> bool:
+        """Whether the server knows what SASL is: it refuses a mechanism that there is not."""
+        try:
+            with create_connection((self._socket.host, self._socket.port), _QUESTION) as asked:
+                asked.sendall(pack(">BI", TSaslClientTransport.START, 4) + b"NONE")
+                return asked.recv(1) in _REFUSALS
+        except OSError:
+            return False
+
+    def _denied(self) -> AccessDeniedError:
+        return AccessDeniedError(
+            f"the metastore {self._socket.host}:{self._socket.port} wants a login by Kerberos: set "
+            f"hive.kerberos-authentication=true"
+        )
 
 
 class _Login:
