@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,20 +14,14 @@ from uuid import uuid4
 import pytest
 from catalog_cases import made_table, opened, set_properties, set_properties_retrying
 from hive_server import OF_SPARK, VERSIONS, Metastore, metastore, properties_of
-from kerberos_realm import (
-    SERVICE,
-    USER,
-    Realm,
-    kerberos_metastore,
-    kerberos_realm,
-)
+from kerberos_realm import SERVICE, USER, Realm, kerberos_metastore, kerberos_realm
 from pymetastore.hive_metastore import ttypes
 from test_hive_writers import ALTER, QUICK, committed_by_processes, new_table, whole
 from thrift_proxy import Cut, proxy
 
 from frazil.catalog.pointer.hive.catalog import HiveCatalog
 from frazil.catalog.protocol import Catalog
-from frazil.errors import AccessDeniedError, ConfigurationError, FrazilError, StorageError
+from frazil.errors import AccessDeniedError, StorageError
 from frazil.spark.lake import connect
 
 KERBEROS = {"hive.kerberos-authentication": "true"}
@@ -84,11 +77,9 @@ def secured(hive: Metastore, port: int | None = None, **more: str) -> dict[str, 
     return properties_of(hive, **KERBEROS, **QUICK) | {"uri": uri, **more}
 
 
-@contextmanager
-def entered(properties: dict[str, str]) -> Iterator[Catalog]:
-    """A catalog with a table of a name that it has not."""
-    with closing(opened(properties)) as catalog:
-        yield catalog
+def entered(properties: dict[str, str]) -> closing[Catalog]:
+    """A catalog, which is closed at the end."""
+    return closing(opened(properties))
 
 
 def denied(properties: dict[str, str]) -> str:
@@ -135,8 +126,6 @@ def test_what_is_made_is_the_users_of_the_ticket(hive: Metastore) -> None:
         assert record == ["t"]
         with catalog._locks.held((db, "t")) as lock:
             assert f"lock {lock.lock_id} of {USER}@" in catalog._locks._holders((db, "t"), -1)
-    with pytest.raises(ConfigurationError, match="remove ugi"):
-        opened(secured(hive, ugi="eve"))
 
 
 @pytest.mark.usefixtures("ticket")
@@ -198,8 +187,8 @@ def test_without_a_ticket_it_is_said_what_to_do(
     secret = f"secret{uuid4().hex}"
     more = {"uri": f"thrift://anna:{secret}@localhost:{hive.port}", "s3.session-token": secret}
     said = denied(secured(hive, **more))
+    assert f"localhost:{hive.port}" in said
     for line in said.splitlines():
-        assert f"localhost:{hive.port}" in line
         assert "No Kerberos credentials" in line
         assert "kinit" in line
         assert "KRB5_CLIENT_KTNAME" in line
@@ -279,15 +268,9 @@ def test_a_heartbeat_without_a_ticket_loses_the_lock(
 )
 @pytest.mark.usefixtures("ticket")
 def test_a_service_of_another_name(hive: Metastore, service: str, host: str, said: str) -> None:
-    with entered(
-        secured(
-            hive,
-            uri=f"thrift://{host}:{hive.port}",
-            **{"hive.kerberos-service-name": service},
-        )
-    ) as catalog:
-        with pytest.raises(AccessDeniedError, match=said):
-            catalog.list_namespaces()
+    more = {"uri": f"thrift://{host}:{hive.port}", "hive.kerberos-service-name": service}
+    with entered(secured(hive, **more)) as catalog, pytest.raises(AccessDeniedError, match=said):
+        catalog.list_namespaces()
 
 
 def test_a_user_whom_the_metastore_does_not_know(
@@ -295,9 +278,8 @@ def test_a_user_whom_the_metastore_does_not_know(
 ) -> None:
     """It accepts the ticket, and finds no rule for whose it is."""
     monkeypatch.setenv("KRB5CCNAME", realm.take_ticket(STRANGER, tmp_path / "ticket"))
-    with entered(secured(hive)) as catalog, pytest.raises(FrazilError) as caught:
+    with entered(secured(hive)) as catalog, pytest.raises(StorageError, match="no answer"):
         catalog.list_namespaces()
-    print("STRANGER", type(caught.value), caught.value)
 
 
 @pytest.mark.usefixtures("ticket")
@@ -325,15 +307,14 @@ def test_who_does_not_log_in_is_told_to(hive: Metastore, more: dict[str, str]) -
 def test_a_server_that_wants_no_login(tmp_path: Path) -> None:
     with metastore(OF_SPARK, tmp_path / "hive") as plain, entered(secured(plain)) as catalog:
         begun = time.monotonic()
-        with pytest.raises(StorageError, match="remove hive.kerberos-authentication"):
+        with pytest.raises(StorageError, match=r"remove hive\.kerberos-authentication"):
             catalog.list_namespaces()
         assert time.monotonic() - begun < 40
 
 
 @pytest.mark.usefixtures("ticket")
-def test_one_of_two_servers_has_another_key(hive: Metastore) -> None:
-    """By its address it is none that the KDC knows; the other one is asked then."""
+def test_one_of_two_servers_is_unknown_to_the_kdc(hive: Metastore) -> None:
+    """It is named by its address; the other one is asked then."""
     both = f"thrift://127.0.0.1:{hive.port},thrift://localhost:{hive.port}"
     with entered(secured(hive, uri=both)) as catalog:
         assert ("default",) in catalog.list_namespaces()
-    assert os.environ["KRB5CCNAME"]

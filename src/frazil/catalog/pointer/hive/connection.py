@@ -229,7 +229,9 @@ class Metastores:
             return MetastoreConnection(address, client, transport)
         told = "; ".join(failures)
         if is_denied:
-            raise AccessDeniedError(f"no metastore of the hive catalog {self._name} is open: {told}")
+            raise AccessDeniedError(
+                f"no metastore of the hive catalog {self._name} is open: {told}"
+            )
         raise StorageError(f"no metastore of the hive catalog {self._name} can be reached: {told}")
 
     @contextmanager

@@ -174,7 +174,10 @@ class TableLocks:
             tablename=name[1],
         )
         request = types.LockRequest(
-            component=[component], user=self._form.owner, hostname=socket.gethostname(), agentInfo=mark
+            component=[component],
+            user=self._form.owner,
+            hostname=socket.gethostname(),
+            agentInfo=mark,
         )
         deadline, pause = time.monotonic() + self._times.creation_timeout, self._times.creation_min
         while True:
