@@ -208,7 +208,11 @@ def test_a_ticket_that_ended_is_taken_anew(
         db = f"db{uuid4().hex[:10]}"
         made_table(catalog, f"{db}.t")
         time.sleep(5)
-        assert catalog.table_exists(f"{db}.t")
+        set_properties(catalog, f"{db}.t", late="1")
+        with entered(secured(hive)) as other:
+            for call in (other.list_namespaces, lambda: other.create_namespace(f"{db}x")):
+                with pytest.raises(AccessDeniedError, match=f"(?s)expired.*{ADVICE}"):
+                    call()
         between.stop()
         between.start()
         with pytest.raises(AccessDeniedError, match=f"(?s)Ticket expired.*{ADVICE}"):
@@ -219,9 +223,10 @@ def test_a_ticket_that_ended_is_taken_anew(
         set_properties(catalog, f"{db}.t", b="1")
         found = catalog.load_table(f"{db}.t").metadata
         assert "a" not in found.properties
+        assert {"late", "b"} <= set(found.properties)
         # The file of the refused commit is gone.
         files = [file.path for file in catalog.io.list(found.location)]
-        assert len([path for path in files if path.endswith(".metadata.json")]) == 2
+        assert len([path for path in files if path.endswith(".metadata.json")]) == 3
 
 
 def test_a_keytab_takes_tickets_by_itself(

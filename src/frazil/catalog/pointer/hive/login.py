@@ -22,6 +22,7 @@ _NO_KDC: Final = -1765328228
 _ADVICE: Final = {
     -1765328243: "take a ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
     -1765328189: "take a ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
+    720896: "take a new ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
     -1765328352: "take a new ticket with kinit, or name a keytab of the user in KRB5_CLIENT_KTNAME",
     -1765328377: (
         "write the server's name in uri as its principal has it, and set "
@@ -33,22 +34,32 @@ _ADVICE: Final = {
 """What to do, by the codes of Kerberos."""
 
 
-def ticket_user() -> str:
-    """Return the name of the user whose ticket is at hand, without host and realm.
+class TicketUser:
+    """The user whose ticket is at hand, or was before it ended: connections outlive it."""
 
-    Raises:
-        AccessDeniedError: there is no ticket.
-        ConfigurationError: the client of Kerberos is not installed.
-    """
-    kerberos = _module("kerberos")
-    try:
-        # Which service it would be for does not matter: nobody is asked.
-        _, context = kerberos.authGSSClientInit("hive@localhost")
-        kerberos.authGSSClientInquireCred(context)
-        principal = str(kerberos.authGSSClientUserName(context))
-    except kerberos.KrbError as error:
-        raise AccessDeniedError(f"no ticket of Kerberos is at hand: {_advised(error)}") from None
-    return principal.partition("@")[0].partition("/")[0]
+    def __init__(self) -> None:
+        self._last: str | None = None
+
+    def name(self) -> str:
+        """Return the user's name, without host and realm.
+
+        Raises:
+            AccessDeniedError: there is no ticket, and was none.
+            ConfigurationError: the client of Kerberos is not installed.
+        """
+        kerberos = _module("kerberos")
+        try:
+            # Which service it would be for does not matter: nobody is asked.
+            _, context = kerberos.authGSSClientInit("hive@localhost")
+            kerberos.authGSSClientInquireCred(context)
+            principal = str(kerberos.authGSSClientUserName(context))
+        except kerberos.KrbError as error:
+            if self._last is None:
+                told = _advised(error)
+                raise AccessDeniedError(f"no ticket of Kerberos is at hand: {told}") from None
+            return self._last
+        self._last = principal.partition("@")[0].partition("/")[0]
+        return self._last
 
 
 def kerberos_transport(socket: Any, host: str, service: str) -> Any:
@@ -183,18 +194,23 @@ def _advised(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """The more exact of the two messages that Kerberos gives, each with its code."""
-    match error.args:
-        case (*_, (str() as message, int())):
-            return message
-    return str(error)
+    """The more exact of the messages that Kerberos gives; with the code 0 it says nothing."""
+    told = [each[0] for each in _codes(error) if each[1]]
+    return told[-1] if told else str(error)
 
 
 def _code(error: BaseException) -> int:
-    match error.args:
-        case (*_, (str(), int() as code)):
-            return code
-    return 0
+    codes = [code for _, code in _codes(error) if code]
+    return codes[-1] if codes else 0
+
+
+def _codes(error: BaseException) -> list[tuple[str, int]]:
+    found = []
+    for part in error.args:
+        match part:
+            case (str() as message, int() as code):
+                found.append((message, code))
+    return found
 
 
 def _module(name: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from frazil.catalog.pointer.hive.login import ticket_user
+from frazil.catalog.pointer.hive.login import TicketUser
 from frazil.errors import ConfigurationError
 from frazil.format.properties.kinds import FLAG, LONG_MAX, Property, whole_number
 from frazil.storage.paths import redact
@@ -149,7 +149,7 @@ class TableForm:
         keep_statistics: leave to Hive what it says of its statistics.
         longest_parameter: the most characters of a parameter; 0 leaves out all optional ones.
         user: who asks, where a property says so.
-        has_ticket: whether a ticket of Kerberos says who asks.
+        ticket_user: who asks, where a ticket of Kerberos says so.
     """
 
     engine_enabled: bool
@@ -158,7 +158,7 @@ class TableForm:
     keep_statistics: bool
     longest_parameter: int
     user: str | None
-    has_ticket: bool
+    ticket_user: TicketUser | None
 
     @property
     def owner(self) -> str:
@@ -169,7 +169,7 @@ class TableForm:
         """
         if self.user is not None:
             return self.user
-        return ticket_user() if self.has_ticket else _own_name()
+        return _own_name() if self.ticket_user is None else self.ticket_user.name()
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TableForm:
@@ -185,7 +185,7 @@ class TableForm:
             keep_statistics=KEEP_STATISTICS.of(properties),
             longest_parameter=PARAMETER_SIZE.of(properties),
             user=properties.get(UGI, "").partition(":")[0] or None,
-            has_ticket=KERBEROS.of(properties),
+            ticket_user=TicketUser() if KERBEROS.of(properties) else None,
         )
 
 
