@@ -194,23 +194,23 @@ def _advised(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """The more exact of the messages that Kerberos gives; with the code 0 it says nothing."""
-    told = [each[0] for each in _codes(error) if each[1]]
-    return told[-1] if told else str(error)
+    told, _ = _cause(error)
+    return told
 
 
 def _code(error: BaseException) -> int:
-    codes = [code for _, code in _codes(error) if code]
-    return codes[-1] if codes else 0
+    _, code = _cause(error)
+    return code
 
 
-def _codes(error: BaseException) -> list[tuple[str, int]]:
-    found = []
-    for part in error.args:
-        match part:
-            case (str() as message, int() as code):
-                found.append((message, code))
-    return found
+def _cause(error: BaseException) -> tuple[str, int]:
+    """What Kerberos says and its code: it gives two, of which the exact one may say nothing."""
+    match error.args:
+        case ((str(), int()), (str() as message, int() as code)) if code < 0:
+            return message, code
+        case ((str() as message, int() as code), *_):
+            return message, code
+    return str(error), 0
 
 
 def _module(name: str) -> Any:
