@@ -64,9 +64,10 @@ def main() -> int:
     """0 when every bar holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
-    parts = sorted({*changes.PARTS, *contention.PARTS, *sql.PARTS, *maintenance.PARTS})
+    with_parts = (catalogs, changes, contention, sql, maintenance)
+    parts = sorted({part for measurement in with_parts for part in measurement.PARTS})
     parser.add_argument(
-        "--part", choices=parts, help="of changes, contention, sql or maintenance, one part"
+        "--part", choices=parts, help="of catalogs, changes, contention, sql or maintenance, one part"
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
     parser.add_argument("--rounds", type=int, default=3, help="of changes and maintenance; 0: cold")

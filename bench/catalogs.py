@@ -1,7 +1,8 @@
 """The REST catalog beside Java's, on one server: a warm load, a commit, an append of 1 000 rows.
 
 Each on a table of some snapshots and on one of six times as many. Beside that, what `frazil serve`
-answers in a second, and the catalogs of a Hive metastore and of an HDFS.
+answers in a second, and the catalogs of a Hive metastore and of an HDFS. The parts are `rest`,
+`hive`, `hdfs` and `serving`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bench.rows import FLAT_DDL
 from frazil.catalog.config import load_catalog
 from frazil.table.handle import TableHandle
 
+PARTS = ("rest", *metastores.PARTS, "serving")
 ROUNDS = 25
 SNAPSHOTS = (50, 300)
 NO_SLOWER = Bar(at_most=1.0)
@@ -40,10 +42,12 @@ REQUESTS = {LOAD: 1, COMMIT: 2, APPEND: 2}
 def run(context: Context) -> Iterator[Figure]:
     """Against Java's REST catalog where there is one, and the server's own figures."""
     if context.has_java:
-        with serving.frazil_serve(_folder(context, "served")) as served:
-            yield from _beside_java(context, served)
+        if context.part in (None, "rest"):
+            with serving.frazil_serve(_folder(context, "served")) as served:
+                yield from _beside_java(context, served)
         yield from metastores.run(context, _folder(context, "metastores"))
-    yield from serving.run(_folder(context, "serving"))
+    if context.part in (None, "serving"):
+        yield from serving.run(_folder(context, "serving"))
 
 
 def _folder(context: Context, name: str) -> Any:

@@ -28,7 +28,9 @@ HIVE = "3.1.3"
 
 def run(context: Context, folder: Path) -> Iterator[Figure]:
     """Each catalog against Java's."""
-    for figures in (_on_hive, _on_hdfs):
+    for name, figures in PARTS.items():
+        if context.part not in (None, name):
+            continue
         try:
             yield from figures(context, folder)
         except pytest.skip.Exception as without:
@@ -64,3 +66,7 @@ def _beside_java(
             took = interleaved({"ours": our, "java": their}, rounds=ROUNDS, warm=5)
             name = f"{work}, {SNAPSHOTS} snapshots, {title}{context.suffix}"
             yield compare(name, "Java's catalog", took["ours"], took["java"], NO_SLOWER)
+
+
+PARTS = {"hive": _on_hive, "hdfs": _on_hdfs}
+"""Each is one run's part by its name: `--part`."""

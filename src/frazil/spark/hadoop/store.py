@@ -9,21 +9,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
-import threading
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from frazil.spark.hadoop.java_errors import python_error
 from frazil.spark.hadoop.statuses import FileStatus, statuses_of
+from frazil.spark.hadoop.systems import HadoopFileSystems
 from frazil.storage.paths import name_of, parent_of, scheme_of
-from frazil.storage.stores.open import authority_of
 from frazil.storage.stores.range_input import range_input
 from frazil.storage.stores.remote_options import ADLS_SCHEMES, GCS_SCHEMES, S3_SCHEMES
 
@@ -34,78 +30,9 @@ _ATOMIC_RENAMES: Final = frozenset({"hdfs", "webhdfs", "swebhdfs"})
 _VIEW: Final = "viewfs"
 _CONDITIONAL: Final = "fs.option.create.conditional.overwrite"
 _SENT_AS_TEXT: Final = 8 << 10
+_COPIED_AT_ONCE: Final = 64 << 10
 
 T = TypeVar("T")
-
-
-@dataclass(eq=False)
-class HadoopFileSystems:
-    """The file systems of one lake, in the virtual machine beside this process.
-
-    They are its own: Hadoop keeps others by scheme and host alone, whatever their settings are.
-
-    Attributes:
-        spark: the session whose configuration says how stores are reached.
-    """
-
-    spark: SparkSession
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _opened: dict[tuple[str, str, str], Any] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        session: Any = self.spark
-        self._settings = session._jsparkSession.sessionState().newHadoopConf()
-        self._gateway = session.sparkContext._gateway
-        java: Any = session._jvm
-        self.hadoop = java.org.apache.hadoop.fs
-        self._path = self.hadoop.Path
-        self.streams = java.org.apache.commons.io.IOUtils
-        self.iterators = java.org.apache.hadoop.util.functional.RemoteIterators
-        self.to_file = java.java.io.FileOutputStream
-        self.of_file = java.java.io.FileInputStream
-        self._folder = tempfile.TemporaryDirectory(prefix="frazil-hadoop-")
-
-    def scheme(self, scheme: str) -> str:
-        """Return the scheme that Hadoop's connector has: ``s3a`` for ``s3`` unless it is set."""
-        if scheme == "s3" and not self._settings.get("fs.s3.impl"):
-            return "s3a"
-        return {"gcs": "gs"}.get(scheme, scheme)
-
-    def path(self, path: str) -> Any:
-        """Return a path, taken literally."""
-        return self._path(path)
-
-    def of(self, path: str) -> Any:
-        """Return the ``FileSystem`` that reaches a path."""
-        return self._kept("system", path, self.hadoop.FileSystem.newInstance)
-
-    def context(self, path: str) -> Any:
-        """Return the ``FileContext`` of a path, which renames as it is told to."""
-        return self._kept("context", path, self.hadoop.FileContext.getFileContext)
-
-    def rename_option(self, name: str) -> Any:
-        """Return an array of one option of renaming, ``NONE`` or ``OVERWRITE``."""
-        kind = getattr(self.hadoop, "Options$Rename")
-        options = self._gateway.new_array(kind, 1)
-        options[0] = getattr(kind, name)
-        return options
-
-    @contextlib.contextmanager
-    def exchanged(self) -> Iterator[str]:
-        """The path of a local file, gone afterwards, through which bytes go."""
-        path = os.path.join(self._folder.name, uuid.uuid4().hex)
-        try:
-            yield path
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-
-    def _kept(self, kind: str, path: str, make: Callable[[Any, Any], Any]) -> Any:
-        key = (kind, scheme_of(path), authority_of(path))
-        with self._lock:
-            if key not in self._opened:
-                self._opened[key] = make(self._path(path).toUri(), self._settings)
-            return self._opened[key]
 
 
 class HadoopStore:
@@ -118,6 +45,7 @@ class HadoopStore:
     def __init__(self, systems: HadoopFileSystems, scheme: str) -> None:
         self._systems = systems
         self._scheme = systems.scheme(scheme)
+        self._is_of_objects = self._scheme in _OBJECT_STORES
 
     def creates_atomically(self, path: str) -> bool:
         """Whether the store refuses, by itself, to create a file whose name is taken."""
@@ -125,12 +53,12 @@ class HadoopStore:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        return self._call(path, lambda at: self._copied(at, 0, None))
+        return self._call(path, self._read)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """At most ``length`` bytes from ``offset``; none past the end."""
         try:
-            return self._call(path, lambda at: self._copied(at, offset, length))
+            return self._call(path, lambda at: self._read_range(at, offset, length))
         except EOFError:
             return b""
 
@@ -232,7 +160,19 @@ class HadoopStore:
     def _has_conditions(self, path: str) -> bool:
         return bool(self._systems.of(path).hasPathCapability(self._java(path), _CONDITIONAL))
 
-    def _copied(self, path: str, offset: int, length: int | None) -> bytes:
+    def _read(self, path: str) -> bytes:
+        with self._systems.exchanged() as local:
+            source = self._systems.of(path).open(self._java(path))
+            try:
+                target = self._systems.to_file(local)
+            except BaseException:
+                source.close()
+                raise
+            self._systems.copy_and_close(source, target, _COPIED_AT_ONCE, True)
+            with open(local, "rb") as stream:
+                return stream.read()
+
+    def _read_range(self, path: str, offset: int, length: int) -> bytes:
         with self._systems.exchanged() as local:
             source = self._systems.of(path).open(self._java(path))
             try:
@@ -240,10 +180,7 @@ class HadoopStore:
                 try:
                     if offset:
                         source.seek(offset)
-                    if length is None:
-                        self._systems.streams.copyLarge(source, target)
-                    else:
-                        self._systems.streams.copyLarge(source, target, 0, length)
+                    self._systems.copy(source, target, 0, length)
                 finally:
                     target.close()
             finally:
@@ -252,50 +189,58 @@ class HadoopStore:
                 return stream.read()
 
     def _create(self, path: str, send: Callable[[Any], None]) -> None:
-        scheme = scheme_of(path)
-        if self._is_there(path):
-            raise FileExistsError(path)
-        if scheme not in _OBJECT_STORES:
+        if not self._is_of_objects:
             self._write_and_rename(path, send, "NONE")
             return
+        if self._is_there(path):
+            raise FileExistsError(path)
         builder = self._systems.of(path).createFile(self._java(path)).overwrite(True)
-        if scheme in S3_SCHEMES and self._has_conditions(path):
+        if scheme_of(path) in S3_SCHEMES and self._has_conditions(path):
             builder = builder.must(_CONDITIONAL, True)
         send(builder.build())
 
     def _replace(self, path: str, data: bytes) -> None:
-        if scheme_of(path) in _OBJECT_STORES:
+        if self._is_of_objects:
             self._send(self._systems.of(path).create(self._java(path), True), data)
         else:
             self._write_and_rename(path, lambda out: self._send(out, data), "OVERWRITE")
 
     def _write_and_rename(self, path: str, send: Callable[[Any], None], option: str) -> None:
-        temporary = f"{parent_of(path)}/.{name_of(path)[-100:]}.{uuid.uuid4().hex}.tmp"
         system = self._systems.of(path)
+        temporary = self._java(f"{parent_of(path)}/.{name_of(path)[-100:]}.{uuid.uuid4().hex}.tmp")
         try:
-            send(system.create(self._java(temporary), True))
+            send(system.create(temporary, True))
             self._rename_in_place(temporary, path, option)
         except BaseException:
             # A temporary file that stays does no harm.
             with contextlib.suppress(Exception):
-                system.delete(self._java(temporary), False)
+                system.delete(temporary, False)
             raise
 
-    def _rename_in_place(self, source: str, target: str, option: str) -> None:
-        self._systems.context(source).rename(
-            self._java(source), self._java(target), self._systems.rename_option(option)
+    def _rename_in_place(self, source: Any, target: str, option: str) -> None:
+        """Rename by what the file system itself makes of a name that is taken."""
+        self._systems.context(target).rename(
+            source, self._java(target), self._systems.rename_option(option)
         )
 
     def _rename(self, source: str, target: str, option: str) -> None:
+        if not self._is_of_objects:
+            try:
+                self._rename_in_place(self._java(source), target, option)
+            except Py4JJavaError as error:
+                if not isinstance(_typed(error, source), FileNotFoundError):
+                    raise
+                # It is the target's folder that is missing, or the source.
+                self._file(source)
+                self._systems.of(target).mkdirs(self._java(parent_of(target)))
+                self._rename_in_place(self._java(source), target, option)
+            return
         system = self._systems.of(target)
         there = self._status(target)
         if there is not None and (option == "NONE" or there.isDirectory()):
             raise FileExistsError(target)
         self._file(source)
         system.mkdirs(self._java(parent_of(target)))
-        if scheme_of(target) not in _OBJECT_STORES:
-            self._rename_in_place(source, target, option)
-            return
         if there is not None:
             system.delete(self._java(target), False)
         if not system.rename(self._java(source), self._java(target)):
@@ -326,12 +271,12 @@ class HadoopStore:
             if scheme_of(target) == _VIEW:
                 return [_mounted(each) for each in system.listStatus(place)]
             system = self._systems.of(target)
-        found = self._systems.iterators.toList(system.listStatusIterator(place))
+        found = self._systems.to_list(system.listStatusIterator(place))
         end = f"\n{uuid.uuid4().hex}\n"
         with self._systems.exchanged() as local:
             target = self._systems.to_file(local)
             try:
-                self._systems.streams.writeLines(found, end, target, "UTF-8")
+                self._systems.write_lines(found, end, target, "UTF-8")
             finally:
                 target.close()
             with open(local, encoding="utf-8", errors="replace", newline="") as stream:
@@ -376,10 +321,13 @@ class HadoopStore:
         out.close()
 
     def _send_file(self, out: Any, source: str) -> None:
+        stream = self._systems.of_file(source)
+        if not self._is_of_objects:
+            self._systems.copy_and_close(stream, out, _COPIED_AT_ONCE, True)
+            return
         try:
-            stream = self._systems.of_file(source)
             try:
-                self._systems.streams.copyLarge(stream, out)
+                self._systems.copy(stream, out)
             finally:
                 stream.close()
         except BaseException:

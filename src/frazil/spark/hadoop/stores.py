@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.hadoop.driver import FileServer
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
-from frazil.spark.hadoop.store import HadoopFileSystems, HadoopStore
+from frazil.spark.hadoop.store import HadoopStore
+from frazil.spark.hadoop.systems import HadoopFileSystems
 from frazil.spark.session.facts import is_connect
 from frazil.storage.stores.store import HADOOP, IO_PROPERTY, Store, Stores
 
