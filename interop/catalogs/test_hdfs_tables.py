@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,12 +14,20 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from catalog_cases import new_metadata, set_properties
 from hdfs_server import Hdfs, hdfs
 from py4j.java_gateway import JavaMember
 from table_cases import data_file, short
+from test_catalog_faults import killed_at_each
 
+from ci_share import only_in_soak
+from frazil.catalog.config import CatalogConfig, open_catalog
+from frazil.catalog.protocol import Catalog
 from frazil.errors import AlreadyExistsError, MissingFileError, StorageError
+from frazil.format.manifests import DataFile
 from frazil.spark.hadoop.stores import stores_of
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
@@ -127,55 +138,129 @@ def test_errors_are_typed(io: FileIO, server: Hdfs) -> None:
 # -- commits -------------------------------------------------------------------------------------
 
 
-class KilledError(BaseException):
-    """Nothing catches it: nothing is done any more, as in a process that was killed."""
+def opened_by(spark: Any, properties: dict[str, str]) -> Catalog:
+    """A catalog by a session."""
+    return open_catalog(CatalogConfig("lake", properties), stores=stores_of(properties, spark))
 
 
-class Killer:
-    """Lets so many more calls of the virtual machine be made, and then none."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.left: int | None = None
-        real = JavaMember.__call__
-
-        def call(member: JavaMember, *arguments: Any) -> Any:
-            if self.left is not None:
-                self.left -= 1
-                if self.left < 0:
-                    raise KilledError
-            return real(member, *arguments)
-
-        monkeypatch.setattr(JavaMember, "__call__", call)
+def connect_anew(client: Any) -> object:
+    """Give a forked child connections of its own; return those of its parent, to be kept open."""
+    inherited = client.deque, client.thread_connection
+    client.deque, client.thread_connection = deque(), threading.local()
+    return inherited
 
 
-def test_a_writer_killed_at_any_request_leaves_a_whole_commit_or_none(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+def run_killed(
+    spark: Any, step: int, *, after: bool, properties: dict[str, str], report: int
 ) -> None:
-    lake.create_table("db.t", COLUMNS, partition_by=["day"])
-    catalog, killer = lake.catalog, Killer(monkeypatch)
-    expected: list[str] = []
-    for step in range(1, 1000):
-        table = TableHandle(catalog, catalog.load_table("db.t"))
-        killer.left = step
-        acknowledged = False
+    """Make a table and commit twice; dies at a call of the virtual machine, before it or after."""
+    inherited = connect_anew(spark.sparkContext._gateway._gateway_client)
+    count, real = 0, JavaMember.__call__
+
+    def call(member: JavaMember, *arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        mine = count
+        if mine == step and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
         try:
-            table.files.fast_append([data_file(f"k{step:03}")])
-            acknowledged = True
-        except KilledError:
-            pass
-        killer.left = None
-        found = names(TableHandle(catalog, catalog.load_table("db.t")))
-        assert found in (expected, [*expected, f"k{step:03}"])
-        assert not acknowledged or len(found) > len(expected)
-        TableHandle(catalog, catalog.load_table("db.t")).set_properties(step=str(step))
-        expected = found
-        if acknowledged:
-            break
-    # A manifest, a list, a version and its hint: each is written beside its name and renamed.
-    assert step > 30
-    assert 1 < len(expected) < step
-    left = [file.path for file in lake.catalog.io.list(lake.load_table("db.t").location)]
-    assert any(path.endswith(".tmp") for path in left)
+            return real(member, *arguments)
+        finally:
+            if mine == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    catalog = opened_by(spark, properties)
+    catalog.namespace_exists("db")
+    JavaMember.__call__ = call
+    metadata = new_metadata(catalog, "db.t")
+    table = TableHandle(catalog, catalog.create_table("db.t", metadata))
+    os.write(report, b"created\n")
+    for number in range(2):
+        path = f"{metadata.location}/data/{uuid4().hex}.parquet"
+        content = parquet_of(3)
+        catalog.io.create(path, content)
+        file = DataFile(file_path=path, record_count=3, file_size_in_bytes=len(content))
+        with table.transaction() as changes:
+            changes.files.fast_append([file])
+            changes.set_properties(**{f"c{number}": "1"})
+        os.write(report, b"c%d\n" % number)
+    del inherited
+
+
+def parquet_of(rows: int) -> bytes:
+    """A file of so many rows."""
+    stream = pa.BufferOutputStream()
+    columns = {"id": pa.array(range(rows), pa.int64()), "s": pa.array(["s"] * rows)}
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    ("after", "each"), [(False, 3), only_in_soak(False, 1), only_in_soak(True, 1)]
+)
+def test_a_writer_killed_at_any_call(lake: Lake, spark: Any, after: bool, each: int) -> None:
+    """What it leaves is whole: no file that a commit names is missing, and the next one works."""
+    warehouse = lake.catalog.properties["warehouse"]
+    steps, seen = killed_at_each(
+        {"type": "filesystem", "io": "hadoop", "warehouse": warehouse},
+        partial(run_killed, spark),
+        after=after,
+        each=each,
+        open_it=partial(opened_by, spark),
+    )
+    # A data file, a manifest, a list, a version and its hint: each is written and then renamed.
+    assert steps > 30
+    assert seen == {(), ("created",), ("created", "c0"), ("created", "c0", "c1")}
+
+
+def test_a_version_of_another_is_seen_at_once(lake: Lake, spark: Any) -> None:
+    """Though a table that has not changed is not read again, nor looked for from the hint on."""
+    table = lake.create_table("db.t", COLUMNS)
+    warehouse = lake.catalog.properties["warehouse"]
+    properties = {"type": "filesystem", "io": "hadoop", "warehouse": warehouse}
+    other = opened_by(spark, properties)
+    for number in range(3):
+        set_properties(lake.catalog, "db.t", n=str(number))
+        for catalog in (other, lake.catalog):
+            for _ in range(2):
+                assert catalog.load_table("db.t").metadata.properties["n"] == str(number)
+        set_properties(other, "db.t", o=str(number))
+        assert lake.catalog.load_table("db.t").metadata.properties["o"] == str(number)
+    # Another table has the name, and a version of the same number.
+    other.drop_table("db.t")
+    assert not lake.catalog.table_exists("db.t")
+    other.create_table("db.t", new_metadata(other, "db.t"))
+    for number in range(6):
+        assert lake.catalog.load_table("db.t").metadata == other.load_table("db.t").metadata
+        set_properties(other, "db.t", p=str(number))
+    found = lake.catalog.load_table("db.t")
+    assert found.metadata.properties["p"] == "5"
+    assert found.metadata.table_uuid != table.metadata.table_uuid
+    # A hint that is gone, or leads elsewhere, as a crash of its writer leaves it.
+    hint = f"{table.location}/metadata/version-hint.text"
+    for text in (b"1", b"99", None):
+        lake.catalog.io.delete(hint)
+        if text is not None:
+            lake.catalog.io.create(hint, text)
+        assert lake.catalog.load_table("db.t") == other.load_table("db.t")
+        assert lake.catalog.load_table("db.t").metadata.properties["p"] == "5"
+
+
+def test_an_unchanged_table_takes_few_calls(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.create_table("db.t", COLUMNS)
+    set_properties(lake.catalog, "db.t", a="1")
+    lake.catalog.load_table("db.t")
+    calls: list[str] = []
+    real = JavaMember.__call__
+
+    def call(member: JavaMember, *arguments: Any) -> Any:
+        calls.append(member.name)
+        return real(member, *arguments)
+
+    monkeypatch.setattr(JavaMember, "__call__", call)
+    assert lake.catalog.load_table("db.t").metadata.properties["a"] == "1"
+    # One look at the hint, the version and the next one, and its answer as text.
+    assert calls == ["globStatus", "toString"]
 
 
 def acknowledged_by(

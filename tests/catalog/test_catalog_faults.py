@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
 )
 from frazil.storage.files import FileIO, local_path
+from frazil.table.handle import TableHandle
 from programs import run_program
 
 WORKER = Path(__file__).with_name("catalog_worker.py")
@@ -129,7 +131,12 @@ def test_a_writer_killed_at_any_step(
 
 
 def killed_at_each(
-    properties: dict[str, str], run: Callable[..., None], *, after: bool, each: int = 1
+    properties: dict[str, str],
+    run: Callable[..., None],
+    *,
+    after: bool,
+    each: int = 1,
+    open_it: Callable[[dict[str, str]], Catalog] = opened,
 ) -> tuple[int, set[tuple[str, ...]]]:
     """Run a writer that dies at a step, and check what is left; at each step until it ends alive.
 
@@ -138,7 +145,7 @@ def killed_at_each(
     """
     seen: set[tuple[str, ...]] = set()
     for step in range(1, 1000, each):
-        catalog = opened(properties)
+        catalog = open_it(properties)
         if not catalog.namespace_exists("db"):
             catalog.create_namespace("db")
         if catalog.table_exists("db.t"):
@@ -151,6 +158,8 @@ def killed_at_each(
             try:
                 run(step, after=after, properties=properties, report=writer)
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         os.close(writer)
@@ -158,7 +167,7 @@ def killed_at_each(
             acknowledged = stream.read().split()
         _, status = os.waitpid(child, 0)
         seen.add(tuple(acknowledged))
-        check_acknowledged(opened(properties), acknowledged)
+        check_acknowledged(open_it(properties), acknowledged)
         if os.waitstatus_to_exitcode(status) == 0:
             assert acknowledged == ["created", "c0", "c1"]
             return step, seen
@@ -167,7 +176,10 @@ def killed_at_each(
 
 
 def check_acknowledged(catalog: Catalog, acknowledged: list[str]) -> None:
-    """The table opens, holds what was acknowledged and at most the one commit in flight."""
+    """The table opens, holds what was acknowledged and at most the one commit in flight.
+
+    Nothing that it names is missing, and the next commit takes place.
+    """
     if not catalog.table_exists("db.t"):
         assert acknowledged == []
         made_table(catalog)
@@ -179,6 +191,8 @@ def check_acknowledged(catalog: Catalog, acknowledged: list[str]) -> None:
     after = set_properties_retrying(catalog, "db.t", later="1")
     assert catalog.load_table("db.t").metadata == after.metadata
     assert set(after.metadata.properties) >= {*held, "later"}
+    problems = TableHandle(catalog, after).maintenance.check().frame
+    assert problems.is_empty(), problems
     catalog.close()
 
 

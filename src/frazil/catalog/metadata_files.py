@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
+from collections.abc import Hashable
 from typing import Final, cast
 
 from frazil.errors import InvalidMetadataError, MissingFileError
@@ -20,31 +21,44 @@ from frazil.format.metadata import (
     parse_metadata,
 )
 from frazil.format.views import ViewMetadata, parse_view_metadata, view_metadata_to_bytes
-from frazil.storage.caches import BoundedCache
+from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_NAMES = (".gz.metadata.json", ".metadata.json.gz")
 _LARGEST_METADATA = 1 << 30
+_BYTES_OF_KEY: Final = 256
 _MEMORY_PER_BYTE: Final = 8
 _MEMORY_PER_PACKED_BYTE: Final = 64
 """What parsed metadata takes, about, by the size of its file."""
 
 
-def read_metadata(io: FileIO, location: str) -> TableMetadata:
+def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> TableMetadata:
     """Read a metadata file; gzip is recognized by its first bytes, whatever the name.
+
+    Args:
+        io: reads it.
+        location: of the file.
+        mark: what the store has told of its content before this call, as of `FileIO.marks`: what
+            was read under it is not read again.
 
     Raises:
         MissingFileError: there is no such file.
         InvalidMetadataError: it is not metadata of a supported version.
         UnsupportedVersionError: its format version is not adopted.
     """
+    under_mark = (location, mark)
+    known = None if mark is None else _parsed(io).get(under_mark)
+    if known is not None:
+        return known
     data = io.read(location)
-    key = _digest(data)
-    found = _parsed(io).get(key)
+    digest = _digest(data)
+    found = _parsed(io).get(digest)
     if found is None:
         found = parse_metadata(_plain(data, location), file=location)
-        _parsed(io).put(key, found, _memory_of(data))
+        _keep(io, digest, found, digest, data)
+    if mark is not None:
+        _keep(io, under_mark, found, digest, data)
     return found
 
 
@@ -106,8 +120,15 @@ def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
         data = metadata_to_gzip_bytes(metadata)
     else:
         data = metadata_to_bytes(metadata)
-    _parsed(io).put(_digest(data), metadata, _memory_of(data))
+    digest = _digest(data)
+    _keep(io, digest, metadata, digest, data)
     return data
+
+
+def _keep(io: FileIO, key: Hashable, metadata: TableMetadata, digest: bytes, data: bytes) -> None:
+    # Under whatever keys it is kept, its memory counts once.
+    kept = Sized(metadata, _BYTES_OF_KEY, ((digest, _memory_of(data)),))
+    _parsed(io).change(key, lambda _: kept)
 
 
 def _parsed(io: FileIO) -> BoundedCache[TableMetadata]:

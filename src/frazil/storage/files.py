@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -204,15 +204,15 @@ class FileIO:
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
-        return self._run(
-            "look up", path, local_store.exists, lambda store, remote: store.exists(remote)
-        )
+        return self._run("look up", path, local_store.exists, lambda store, at: store.exists(at))
+
+    def marks(self, path: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        """A mark of each file of a folder, another for other content; None where none is told."""
+        return self._run("look up", path, lambda _: None, lambda store, at: store.marks(at, names))
 
     def size(self, path: str) -> int:
         """The file's length in bytes."""
-        return self._run(
-            "look up", path, local_store.size, lambda store, remote: store.size(remote)
-        )
+        return self._run("look up", path, local_store.size, lambda store, at: store.size(at))
 
     def delete(self, path: str) -> None:
         """Remove one file."""
@@ -327,9 +327,7 @@ class FileIO:
 
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents; nothing happens if it is there."""
-        self._run(
-            "make", path, local_store.make_folder, lambda store, remote: store.make_folder(remote)
-        )
+        self._run("make", path, local_store.make_folder, lambda store, at: store.make_folder(at))
 
     def is_same_place(self, left: str, right: str) -> bool:
         """Whether two paths name one place: through links, by another scheme of the same store."""
@@ -344,7 +342,7 @@ class FileIO:
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder of this name."""
         return self._run(
-            "look up", path, local_store.is_folder, lambda store, remote: store.is_folder(remote)
+            "look up", path, local_store.is_folder, lambda store, at: store.is_folder(at)
         )
 
     def rename_if_absent(self, source: str, target: str) -> None:

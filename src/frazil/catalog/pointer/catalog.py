@@ -58,7 +58,7 @@ class PointerCatalog(Catalog):
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         name = parse_table_identifier(identifier)
         location = self.metadata_location(name)
-        return self._loaded(name, read_metadata(self.io, location), location)
+        return self._loaded(name, self._read(name, location), location)
 
     def metadata_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
@@ -107,7 +107,7 @@ class PointerCatalog(Catalog):
             self._require_namespace(name[:-1])
             check_requirements(None, requirements)
             return self._create(name, apply_updates(None, updates))
-        current = self._loaded(name, read_metadata(self.io, location), location)
+        current = self._loaded(name, self._read(name, location), location)
         check_requirements(current.metadata, requirements)
         updated = apply_updates(current.metadata, updates)
         if updated is current.metadata:
@@ -125,6 +125,10 @@ class PointerCatalog(Catalog):
     @abstractmethod
     def _find(self, name: Identifier) -> str | None:
         """The current metadata file of a table, None if there is no table."""
+
+    def _read(self, name: Identifier, location: str) -> TableMetadata:
+        """What the metadata file holds that `_find` has found."""
+        return read_metadata(self.io, location)
 
     @abstractmethod
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:

@@ -23,7 +23,8 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes, names_uuid, read_metadata
 from frazil.catalog.outcome import after_the_change, find_outcome
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.pointer.versions import EXTENSIONS, VersionFolder
+from frazil.catalog.pointer.seen_versions import SeenVersions
+from frazil.catalog.pointer.versions import EXTENSIONS, Version, VersionFolder
 from frazil.catalog.protocol import LoadedTable
 from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
 from frazil.errors import (
@@ -73,6 +74,7 @@ class FilesystemCatalog(PointerCatalog):
         if not warehouse:
             raise ConfigurationError(f"the filesystem catalog {name} needs the property warehouse")
         self.warehouse = normalize_location(warehouse)
+        self._seen = SeenVersions()
 
     def create_namespace(
         self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
@@ -140,8 +142,12 @@ class FilesystemCatalog(PointerCatalog):
         return self._folder(parse_table_identifier(identifier))
 
     def _find(self, name: Identifier) -> str | None:
-        found = self._versions(name).current()
+        found = self._seen.current(self._versions(name))
         return None if found is None else found.path
+
+    def _read(self, name: Identifier, location: str) -> TableMetadata:
+        mark = self._seen.mark_of(self._versions(name), location)
+        return read_metadata(self.io, location, mark=mark)
 
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
         versions = self._versions(name)
@@ -194,6 +200,7 @@ class FilesystemCatalog(PointerCatalog):
             versions.write_hint(base_version + 1)
             if not is_local(path):
                 self._check_not_dropped(base, versions, path)
+                self._seen.keep(versions, Version(base_version + 1, path))
         return self._loaded(base.identifier, updated, path)
 
     def _check_newest(self, base: LoadedTable, versions: VersionFolder, base_version: int) -> None:

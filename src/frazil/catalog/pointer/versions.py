@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from frazil.catalog.metadata_files import read_metadata
@@ -72,6 +72,18 @@ class VersionFolder:
     def newest_listed(self) -> Version | None:
         """The newest version by listing the folder; None if there is none."""
         return max(self._listed(), key=_place_in_order, default=None)
+
+    def marks_around(self, version: Version) -> Mapping[str, str] | None:
+        """What tells whether the version is still the newest, by name; as of `FileIO.marks`.
+
+        It is of the hint, of the version's file, and of what the next version may be called.
+        """
+        following = [f"v{version.version + 1}{extension}" for extension in EXTENSIONS]
+        return self.io.marks(self.folder, [HINT, name_of(version.path), *following])
+
+    def names_of_newest(self, version: Version) -> set[str]:
+        """Those of the names in `marks_around` that are there as long as no version follows."""
+        return {HINT, name_of(version.path)}
 
     def delete_all(self, table_uuid: str | None) -> None:
         """Delete the hint and every metadata file, the newest last.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection
 from typing import Any, BinaryIO, Final
@@ -87,6 +87,11 @@ class StoreElsewhere:
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
         return bool(self._found("exists", path))
+
+    def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        """A mark of the content of each of these files that is there; None where none is told."""
+        found: Mapping[str, str] | None = self._ask("marks", folder, names=list(names))[0]["found"]
+        return found
 
     def size(self, path: str) -> int:
         """The length in bytes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,9 @@ _STATUS: Final = re.compile(
     r"; modification_time=(?P<modified>\d+); access_time=",
     re.DOTALL,
 )
+
+
+_NOT_PLAIN: Final = re.compile(r"[\\*?\[\]{},;^]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,31 @@ def statuses_of(text: str, end: str) -> Iterator[FileStatus]:
             size=int(found["size"] or 0),
             modified_ms=int(found["modified"]),
         )
+
+
+def alternatives(folder: str, names: Sequence[str]) -> str | None:
+    """Return a pattern of Hadoop's of files in a folder; None where a name has signs of a pattern.
+
+    Alternatives with a slash in them are looked up one by one, not found in a listing.
+    """
+    above, _, last = folder.rpartition("/")
+    if any(map(_NOT_PLAIN.search, (folder, *names))):
+        return None
+    return f"{above}/{{{','.join(f'{last}/{name}' for name in names)}}}"
+
+
+def marks_of(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Read what tells the files of a folder from others of their names.
+
+    Args:
+        text: the statuses of those that are there.
+        names: of all.
+    """
+    found = {
+        name: re.search(
+            rf"/{re.escape(name)}; isDirectory=false; length=(\d+); .*?modification_time=(\d+);",
+            text,
+        )
+        for name in names
+    }
+    return {name: " ".join(each.groups()) for name, each in found.items() if each is not None}

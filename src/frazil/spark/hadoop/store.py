@@ -10,14 +10,19 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from frazil.spark.hadoop.java_errors import python_error
-from frazil.spark.hadoop.statuses import FileStatus, statuses_of
+from frazil.spark.hadoop.statuses import (
+    FileStatus,
+    alternatives,
+    marks_of,
+    statuses_of,
+)
 from frazil.spark.hadoop.systems import HadoopFileSystems
 from frazil.storage.paths import name_of, parent_of, scheme_of
 from frazil.storage.stores.range_input import range_input
@@ -81,6 +86,10 @@ class HadoopStore:
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
         return self._call(path, self._is_there)
+
+    def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        """A mark of the content of each of these files that is there; None where none is told."""
+        return self._call(folder, lambda at: self._marks(at, names))
 
     def size(self, path: str) -> int:
         """The length in bytes."""
@@ -281,6 +290,14 @@ class HadoopStore:
                 target.close()
             with open(local, encoding="utf-8", errors="replace", newline="") as stream:
                 return list(statuses_of(stream.read(), end))
+
+    def _marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        pattern = alternatives(folder, names)
+        # Times of other stores are too coarse, or those of a copy.
+        if pattern is None or scheme_of(folder) not in _ATOMIC_RENAMES:
+            return None
+        found = self._systems.of(folder).globStatus(self._java(pattern))
+        return marks_of(self._systems.text_of(found), names)
 
     def _is_there(self, path: str) -> bool:
         """Whether a file or folder has this name, by one call: an error of Java's takes dozens."""

@@ -42,6 +42,7 @@ class HadoopFileSystems:
         self.copy = java.org.apache.commons.io.IOUtils.copyLarge
         self.copy_and_close = java.org.apache.hadoop.io.IOUtils.copyBytes
         self.write_lines = java.org.apache.commons.io.IOUtils.writeLines
+        self.text_of = java.org.apache.commons.lang3.ArrayUtils.toString
         self.to_list = java.org.apache.hadoop.util.functional.RemoteIterators.toList
         self.to_file = java.java.io.FileOutputStream
         self.of_file = java.java.io.FileInputStream

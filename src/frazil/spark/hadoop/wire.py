@@ -36,6 +36,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     # The source is the file of the bytes that came, never a path that the question names.
     UPLOAD: lambda store, path, said, _: store.upload(said["source"], path),
     "exists": lambda store, path, _, __: store.exists(path),
+    "marks": lambda store, path, said, _: store.marks(path, said["names"]),
     "size": lambda store, path, _, __: store.size(path),
     "delete": lambda store, path, _, __: store.delete(path),
     "delete_folder": lambda store, path, _, __: store.delete_folder(path),

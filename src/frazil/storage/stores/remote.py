@@ -6,7 +6,7 @@ import contextlib
 import errno
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, cast
 
@@ -144,6 +144,10 @@ class RemoteStore:
             self._fs.pipe_file(self._at(path).rstrip("/") + "/", b"")
         else:
             self._fs.makedirs(self._at(path), exist_ok=True)
+
+    def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        """None: an object store tells of one object by a request."""
+        return None
 
     def is_folder(self, path: str) -> bool:
         """Whether objects lie below this name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, Protocol
 
 IO_PROPERTY: Final = "io"
@@ -40,6 +40,12 @@ class Store(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
+
+    def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        """A mark of the content of each of these files that is there; None where none is told.
+
+        One request; a file that takes the place of another has another mark.
+        """
 
     def size(self, path: str) -> int:
         """The length in bytes."""
