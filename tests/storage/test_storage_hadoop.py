@@ -28,7 +28,7 @@ from frazil.errors import (
 )
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
 from frazil.spark.hadoop.java_errors import python_error
-from frazil.spark.hadoop.statuses import FileStatus, statuses_of
+from frazil.spark.hadoop.statuses import FileStatus, alternatives, marks_of, statuses_of
 from frazil.spark.hadoop.stores import HadoopStores, stores_of
 from frazil.spark.hadoop.wire import prove_as_client
 from frazil.spark.lake import connect
@@ -165,6 +165,16 @@ def test_folders(io: FileIO, place: tuple[str, Path]) -> None:
     assert io.list_folder(f"{base.rpartition('/')[0]}/") == (("lake", True),)
     io.delete_folder(f"{base}/a")
     assert names_in(folder) == []
+
+
+def test_a_file_is_no_folder_that_holds_itself(io: FileIO, place: tuple[str, Path]) -> None:
+    base, _ = place
+    io.create(f"{base}/f/f", b"1")
+    assert io.list_folder(f"{base}/f") == (("f", False),)
+    with pytest.raises(MissingFileError):
+        io.list_folder(f"{base}/f/f")
+    # A view tells no marks: it may lead to a store whose times are coarse.
+    assert io.marks(f"{base}/f", ["f"]) is None
 
 
 def test_what_is_missing_is_typed(io: FileIO, place: tuple[str, Path]) -> None:
@@ -359,3 +369,25 @@ def test_what_java_throws_is_pythons(
     assert isinstance(found, error)
     assert words in str(found)
     assert "\tat" not in str(found)
+
+
+HDFS_STATUS = (
+    "HdfsNamedFileStatus{path=hdfs://h/t/metadata/%s; isDirectory=%s; length=%d; replication=1; "
+    "blocksize=134217728; modification_time=%d; access_time=3; owner=o; group=g; "
+    "permission=rw-r--r--; isSymlink=false; hasAcl=false; isEncrypted=false; isErasureCoded=false}"
+)
+
+
+def test_marks_are_of_files_by_their_whole_names() -> None:
+    told = [("v1.json", "false", 5, 7), ("v11.json", "false", 6, 8), ("d", "true", 0, 9)]
+    text = "{" + ",".join(HDFS_STATUS % each for each in told) + "}"
+    found = marks_of(text, ["v1.json", "1.json", "v11.json", "d", "v2.json"])
+    assert found == {"v1.json": "5 7", "v11.json": "6 8"}
+    assert marks_of("{}", ["v1.json"]) == {}
+
+
+def test_names_with_signs_of_a_pattern_have_no_marks() -> None:
+    assert alternatives("hdfs://h/a b/c", ["f", "g"]) == "hdfs://h/a b/{c/f,c/g}"
+    for sign in "\\*?[]{},;^":
+        assert alternatives(f"hdfs://h/a{sign}/c", ["f"]) is None
+        assert alternatives("hdfs://h/a/c", [f"f{sign}"]) is None

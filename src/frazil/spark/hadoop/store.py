@@ -1,4 +1,4 @@
-"""Hadoop's file systems as stores: the only module that calls them in the virtual machine.
+"""Hadoop's file systems as stores: what calls them in the virtual machine.
 
 Bytes go through files of a folder that this user alone can open: the bridge to the machine would
 send them as text, which takes many times as long for megabytes, and longer from 8 KB on.
@@ -269,10 +269,15 @@ class HadoopStore:
         return status is not None and bool(status.isDirectory())
 
     def _list(self, path: str) -> list[FileStatus]:
-        system, place = self._systems.of(path), self._java(path)
-        if not system.getFileStatus(place).isDirectory():
-            # Hadoop lists a file as itself.
+        found = self._statuses(path)
+        # Hadoop lists a file as itself.
+        may_be_file = [name_of(each.path) for each in found] == [name_of(path.rstrip("/"))]
+        if may_be_file and not self._is_folder(path):
             raise FileNotFoundError(path)
+        return found
+
+    def _statuses(self, path: str) -> list[FileStatus]:
+        system, place = self._systems.of(path), self._java(path)
         if scheme_of(path) == _VIEW:
             # What a view says of its files tells neither names nor sizes as text.
             place = system.resolvePath(place)
