@@ -93,8 +93,8 @@ def test_none_is_lost_in_a_large_database(
 
 
 def test_without_locks_a_metastore_that_cannot_compare_refuses(hive: Metastore) -> None:
-    if hive.version.startswith("3."):
-        pytest.skip("Hive 3 compares nothing, and does not say so")
+    if not hive.version.startswith("4."):
+        pytest.skip(f"Hive {hive.version} compares nothing, and does not say so")
     with new_table(properties_of(hive, **UNLOCKED)) as catalog:
         with pytest.raises(CommitFailedError, match="not supported"):
             set_properties(catalog, "db.t", a="done")
