@@ -22,9 +22,9 @@ from bench.rows import FLAT_DDL
 ROUNDS = 25
 SNAPSHOTS = 50
 NO_SLOWER = Bar(at_most=1.0)
-NO_WAIT = ("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "2")
+SHORT_WAIT = ("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "20")
 """Where the data node's word of a block comes later than the client's, a file waits 400 ms to be
-closed. Of either side it is chance which files do."""
+closed, on either side by chance."""
 HIVE = "3.1.3"
 """The newest that Java's client in Spark can load tables from."""
 
@@ -49,7 +49,7 @@ def _on_hive(context: Context, folder: Path) -> Iterator[Figure]:
 def _on_hdfs(context: Context, folder: Path) -> Iterator[Figure]:
     place = folder / "hdfs"
     place.mkdir()
-    context.spark.conf.set(*NO_WAIT)
+    context.spark.conf.set(*SHORT_WAIT)
     with hdfs(place) as server:
         warehouse = f"{server.uri}/lake"
         ours = {"type": "filesystem", "warehouse": warehouse, "io": "hadoop"}
