@@ -66,9 +66,7 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
     with_parts = (catalogs, changes, contention, sql, maintenance)
     parts = sorted({part for measurement in with_parts for part in measurement.PARTS})
-    parser.add_argument(
-        "--part", choices=parts, help="of catalogs, changes, contention, sql or maintenance, one part"
-    )
+    parser.add_argument("--part", choices=parts, help="one part of a measurement that has several")
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")
     parser.add_argument("--rounds", type=int, default=3, help="of changes and maintenance; 0: cold")
     parser.add_argument("--row", type=int, choices=sorted(slopes.ROWS), help="one row of slopes")

@@ -227,12 +227,14 @@ class Metastores:
                 continue
             self._address = address
             return MetastoreConnection(address, client, transport)
-        told = "; ".join(failures)
+        reasons = "; ".join(failures)
         if is_denied:
             raise AccessDeniedError(
-                f"no metastore of the hive catalog {self._name} is open: {told}"
+                f"no metastore of the hive catalog {self._name} is open: {reasons}"
             )
-        raise StorageError(f"no metastore of the hive catalog {self._name} can be reached: {told}")
+        raise StorageError(
+            f"no metastore of the hive catalog {self._name} can be reached: {reasons}"
+        )
 
     @contextmanager
     def _opened(self, address: Address) -> Iterator[Any]:

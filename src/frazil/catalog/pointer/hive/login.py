@@ -55,8 +55,8 @@ class TicketUser:
             principal = str(kerberos.authGSSClientUserName(context))
         except kerberos.KrbError as error:
             if self._last is None:
-                told = _advised(error)
-                raise AccessDeniedError(f"no ticket of Kerberos is at hand: {told}") from None
+                reason = _advised(error)
+                raise AccessDeniedError(f"no ticket of Kerberos is at hand: {reason}") from None
             return self._last
         self._last = principal.partition("@")[0].partition("/")[0]
         return self._last
@@ -194,8 +194,8 @@ def _advised(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
-    told, _ = _cause(error)
-    return told
+    message, _ = _cause(error)
+    return message
 
 
 def _code(error: BaseException) -> int:
