@@ -150,6 +150,8 @@ CASES = [
     *(only_in_soak(*each, SOAK_WRITERS, SOAK_SECONDS, 0) for each in SOAK),
     only_in_soak("sql", "serializable", "merge-on-read", 2, 2, 20, 10),
     only_in_soak("filesystem", "serializable", "copy-on-write", 3, 2, 20, 10),
+    only_in_soak("postgres", "serializable", "merge-on-read", 3, SOAK_WRITERS, SOAK_SECONDS, 10),
+    only_in_soak("sql", "snapshot", "merge-on-read", 2, SOAK_WRITERS, SOAK_SECONDS, 10),
 ]
 
 
