@@ -233,7 +233,7 @@ def test_an_overwrite_of_partitions_is_expected_to_be_like_those_before(spark, l
 
 
 def metadata_of(snapshots):
-    return SimpleNamespace(snapshots_by_id=snapshots)
+    return SimpleNamespace(snapshots_at_hand=snapshots)
 
 
 def test_summaries_of_other_writers_need_not_say_it():
