@@ -95,6 +95,7 @@ class Server:
         table: what is added to each table's answer: its config, its storage-credentials.
         view: what is added to each view's answer.
         knows_refs: whether it can leave out the snapshots that no branch or tag is at.
+        cuts_logs: whether it leaves their entries of the log of snapshots out too.
         clock: how many seconds its clock is ahead of this machine's.
     """
 
@@ -108,6 +109,7 @@ class Server:
         self.credentials: list[dict[str, Any]] = []
         self.etags = True
         self.knows_refs = True
+        self.cuts_logs = False
         self.page = 2
         self.clock = 0.0
         self.check: Callable[[Request], bool] = lambda _: True
@@ -299,6 +301,9 @@ class Server:
             wanted = {ref.snapshot_id for ref in loaded.metadata.refs.values()}
             few = [each for each in loaded.metadata.snapshots if each.snapshot_id in wanted]
             metadata = replace(loaded.metadata, snapshots=tuple(few))
+            if self.cuts_logs:
+                log = [e for e in metadata.snapshot_log if e.snapshot_id in wanted][-1:]
+                metadata = replace(metadata, snapshot_log=tuple(log))
             loaded = replace(loaded, metadata=metadata)
         return self._table(loaded)
 

@@ -29,6 +29,7 @@ from frazil.format.changes import (
     Update,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.table.handle import TableHandle
 from rest_server import Fault, Server
@@ -174,6 +175,26 @@ def test_a_server_that_sends_all_of_them(server: Server, partly: RestCatalog) ->
     metadata = partly.load_table("db.t").metadata
     assert ids(metadata) == [1, 2, 3, 4, 5]
     assert asked(server) == ["GET snapshots=refs"]
+
+
+def test_a_server_that_cuts_the_log_too(server: Server, partly: RestCatalog) -> None:
+    server.cuts_logs = True
+    five_snapshots(server)
+    metadata = partly.load_table("db.t").metadata
+    assert asked(server) == ["GET snapshots=refs", "GET snapshots=all"]
+    assert [entry.snapshot_id for entry in metadata.snapshot_log] == [1, 2, 3, 4, 5]
+    assert ids(metadata) == [1, 2, 3, 4, 5]
+    assert partly.load_table("db.t").metadata is metadata
+
+
+def test_an_added_snapshot_that_the_server_has_too_is_there_once() -> None:
+    def snapshot(number: int) -> Snapshot:
+        return Snapshot(snapshot_id=number, timestamp_ms=number, manifest_list="m", summary={})
+
+    partial = ReferencedSnapshots((snapshot(2),), lambda: tuple(map(snapshot, (1, 2, 3))))
+    added = partial.with_added(snapshot(3))
+    assert [each.snapshot_id for each in added.at_hand] == [2, 3]
+    assert [each.snapshot_id for each in added] == [1, 2, 3]
 
 
 def test_threads_ask_once(server: Server, partly: RestCatalog) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from frazil.catalog.pointer.versions import Version, VersionFolder
+from frazil.catalog.pointer.versions import HINT, Version, VersionFolder
 from frazil.errors import StorageError
 from frazil.storage.caches import BoundedCache
 from frazil.storage.paths import name_of
@@ -53,7 +53,8 @@ class SeenVersions:
         seen = self._seen.get(versions.folder)
         if seen is None or seen.version.path != path:
             return None
-        return seen.marks.get(name_of(path))
+        # Files that are renamed keep their times: the hint tells a table from one before it.
+        return f"{seen.marks.get(name_of(path))} {seen.marks.get(HINT)}"
 
     def _keep(self, versions: VersionFolder, version: Version) -> None:
         self._seen.remove(versions.folder)

@@ -87,7 +87,12 @@ class TableAnswers:
                     f"changed, and was not asked that"
                 )
             return kept.loaded
-        return self._keep(name, answer, is_partial=self._is_partial)
+        loaded = self._keep(name, answer, is_partial=self._is_partial)
+        if self._is_partial and _has_short_log(loaded.metadata):
+            # A server that leaves snapshots out may leave out what else is about them.
+            self.forget(name)
+            return self._keep(name, self._whole(name, f"load the table {shown(name)}"))
+        return loaded
 
     def kept(self, name: Identifier) -> KeptTable | None:
         """Return a table as it was last seen."""
@@ -180,14 +185,7 @@ class TableAnswers:
             NoSuchTableError: the table is gone.
             ValidationError: the name now belongs to another table.
         """
-        request = RestRequest(
-            "GET",
-            self._connection.routes.table(name),
-            f"load the snapshots of the table {shown(name)}",
-            params={"snapshots": "all"},
-            refusals=Refusals(missing=NoSuchTableError),
-        )
-        body = self._connection.client.read(request).json()
+        body = self._whole(name, f"load the snapshots of the table {shown(name)}").json()
         newest = metadata_from_json(
             body.get("metadata"), file=_location(name, body), known=partial_metadata
         )
@@ -205,6 +203,17 @@ class TableAnswers:
         }
         found |= partial_metadata.snapshots_at_hand
         return sorted(found.values(), key=lambda each: (each.sequence_number, each.timestamp_ms))
+
+    def _whole(self, name: Identifier, what: str) -> Answer:
+        """The answer with all snapshots of a table."""
+        request = RestRequest(
+            "GET",
+            self._connection.routes.table(name),
+            what,
+            params={"snapshots": "all"},
+            refusals=Refusals(missing=NoSuchTableError),
+        )
+        return self._connection.client.read(request)
 
     def _files(
         self, name: Identifier, body: Mapping[str, Any], metadata: TableMetadata, ahead_ms: int
@@ -349,6 +358,14 @@ def _has_others_than_referenced(metadata: TableMetadata) -> bool:
     """Whether there are snapshots that no branch or tag is at: then all of them were sent."""
     referenced = {ref.snapshot_id for ref in metadata.refs.values()}
     return not metadata.snapshots_by_id.keys() <= referenced
+
+
+def _has_short_log(metadata: TableMetadata) -> bool:
+    """Whether the log of snapshots begins with the current one, which has a parent."""
+    current, log = metadata.current_snapshot, metadata.snapshot_log
+    if current is None or current.parent_snapshot_id is None:
+        return False
+    return not log or log[0].snapshot_id == current.snapshot_id
 
 
 def _was_there(snapshot: Snapshot, metadata: TableMetadata) -> bool:

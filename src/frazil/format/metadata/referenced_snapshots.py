@@ -53,12 +53,19 @@ class ReferencedSnapshots(Sequence[Snapshot]):
 
     def with_added(self, snapshot: Snapshot) -> ReferencedSnapshots:
         """Return these and one more, which is at hand."""
-        return ReferencedSnapshots((*self._at_hand, snapshot), lambda: (*self.all, snapshot))
+
+        def get_all() -> tuple[Snapshot, ...]:
+            # The server may have it by now too.
+            others = (each for each in self.all if each.snapshot_id != snapshot.snapshot_id)
+            return (*others, snapshot)
+
+        return ReferencedSnapshots((*self._at_hand, snapshot), get_all)
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot of that id; None if there is none."""
         found = self._by_id.get(snapshot_id)
-        if found is None and self._get_all is not None:
+        if found is None:
+            # Another thread may be about to have got them.
             _ = self.all
             found = self._by_id.get(snapshot_id)
         return found

@@ -157,12 +157,16 @@ class Metastores:
             UnansweredError: it was sent and no answer came.
         """
         connection = self._connected()
+        was_begun = sending is not None and sending.is_begun
         if sending is not None:
             sending.begin()
         try:
             return self._called(call, connection)
-        except AccessDeniedError:
-            if sending is not None:
+        except AccessDeniedError as error:
+            if error.__cause__ is not None:
+                # The connection broke, and may have carried the call out before.
+                raise UnansweredError(str(error)) from None
+            if sending is not None and not was_begun:
                 sending.refute()
             raise
         except _BROKEN as error:

@@ -118,14 +118,15 @@ class AnonymousSocket:
         """Read at most that many bytes.
 
         Raises:
-            AccessDeniedError: the server wants a login.
+            AccessDeniedError: the server wants a login. Its cause is the broken connection where
+                the server has not said so on this one.
             TTransportException: the connection is broken.
         """
         try:
             found = bytes(self._socket.read(size))
-        except (TTransportException, OSError):
+        except (TTransportException, OSError) as error:
             if not self._is_answered and self._wants_login():
-                raise self._denied() from None
+                raise self._denied() from error
             raise
         if not self._is_answered and found[:1] in _REFUSALS:
             raise self._denied()
