@@ -197,6 +197,19 @@ def test_an_added_snapshot_that_the_server_has_too_is_there_once() -> None:
     assert [each.snapshot_id for each in added] == [1, 2, 3]
 
 
+def test_an_unknown_outcome_is_looked_for_in_all_snapshots(
+    server: Server, partly: RestCatalog
+) -> None:
+    """Between two requests others may expire the snapshot that shows it."""
+    five_snapshots(server)
+    table = TableHandle(partly, partly.load_table("db.t"))
+    server.faults.append(Fault("POST", ends="/tables/t", status=503, after=True))
+    asked(server)
+    table.set_current_snapshot(4)
+    assert "GET snapshots=all" in [f"{e.method} {e.query}" for e in server.exchanges]
+    assert server.catalog.load_table("db.t").metadata.current_snapshot_id == 4
+
+
 def test_threads_ask_once(server: Server, partly: RestCatalog) -> None:
     five_snapshots(server)
     metadata = partly.load_table("db.t").metadata

@@ -110,7 +110,7 @@ class RestCommits:
         self, name: Identifier, requirements: Sequence[Requirement], updates: Sequence[Update]
     ) -> bool | None:
         try:
-            metadata = self._tables.load(name).metadata
+            metadata = self._tables.load_whole(name).metadata
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         return is_in(metadata, requirements, updates)

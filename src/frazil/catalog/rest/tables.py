@@ -90,9 +90,15 @@ class TableAnswers:
         loaded = self._keep(name, answer, is_partial=self._is_partial)
         if self._is_partial and _has_short_log(loaded.metadata):
             # A server that leaves snapshots out may leave out what else is about them.
-            self.forget(name)
-            return self._keep(name, self._whole(name, f"load the table {shown(name)}"))
+            return self.load_whole(name)
         return loaded
+
+    def load_whole(self, name: Identifier) -> LoadedTable:
+        """Return a table with all snapshots that it has at one moment."""
+        if not self._is_partial:
+            return self.load(name)
+        self.forget(name)
+        return self._keep(name, self._whole(name, f"load the table {shown(name)}"))
 
     def kept(self, name: Identifier) -> KeptTable | None:
         """Return a table as it was last seen."""
