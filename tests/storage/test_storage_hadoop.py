@@ -142,6 +142,22 @@ def test_a_name_is_taken_once(io: FileIO, place: tuple[str, Path], tmp_path: Pat
     assert (names_in(folder), names_in(folder / "new/folder")) == (["new"], ["f"])
 
 
+def test_a_file_of_a_killed_writer_is_written_anew(
+    io: FileIO, place: tuple[str, Path]
+) -> None:
+    base, folder = place
+    for left in (b"", b"ha"):
+        io.write(f"{base}/f", left, overwrite=True)
+        io.create_unique(f"{base}/f", b"half")
+        assert io.read(f"{base}/f") == b"half"
+    for other in (b"other", b"half and more"):
+        io.write(f"{base}/f", other, overwrite=True)
+        with pytest.raises(AlreadyExistsError, match="exists"):
+            io.create_unique(f"{base}/f", b"half")
+        assert io.read(f"{base}/f") == other
+    assert names_in(folder) == ["f"]
+
+
 def test_folders(io: FileIO, place: tuple[str, Path]) -> None:
     base, folder = place
     io.make_folder(f"{base}/a/b")

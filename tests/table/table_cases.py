@@ -6,6 +6,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pyiceberg.table import StaticTable
@@ -185,6 +186,7 @@ class CountingIO(FileIO):
     def __init__(self) -> None:
         super().__init__()
         self.created: Counter[str] = Counter()
+        self._counting = Lock()
         self.opened: Counter[str] = Counter()
 
     def read(self, path: str) -> bytes:
@@ -192,10 +194,11 @@ class CountingIO(FileIO):
         self.opened[kind_of(path)] += 1
         return super().read(path)
 
-    def create(self, path: str, data: bytes) -> None:
-        """Count and create."""
-        self.created[kind_of(path)] += 1
-        super().create(path, data)
+    def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
+        if verb == "create":
+            with self._counting:
+                self.created[kind_of(path)] += 1
+        return super()._run(verb, path, on_disk, on_store)
 
 
 def kind_of(path: str) -> str:

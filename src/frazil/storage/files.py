@@ -139,16 +139,25 @@ class FileIO:
         """Write a file under a name that no other writer makes, such as one with a UUID.
 
         A driver repeats a request whose answer was lost, and the store then refuses it for the file
-        that the first one made: a file of this very content is the one that was to be written.
+        that the first one made: a file of this very content is the one that was to be written. A
+        file that is the beginning of it is of a try that was killed, and is written anew.
 
         Raises:
             AlreadyExistsError: the name is taken by another file, which is unchanged.
         """
         try:
-            self.create(path, data)
+            self._run(
+                "create",
+                path,
+                lambda local: local_store.create(local, data),
+                lambda store, remote: store.create_unique(remote, data),
+            )
         except AlreadyExistsError:
-            if self.read(path) != data:
+            found = self.read(path)
+            if not data.startswith(found):
                 raise
+            if found != data:
+                self.write(path, data, overwrite=True)
 
     def upload(self, source: str, path: str) -> None:
         """Copy a file of the local disk, in parts, to a name that must not exist yet.

@@ -76,13 +76,10 @@ class VersionFolder:
     def marks_around(self, version: Version) -> Mapping[str, str] | None:
         """What tells whether the version is still the newest, by name; as of `FileIO.marks`.
 
-        It is of the hint, and of what the version and the next one may be called.
+        It is of the hint, of the version, and of what the next one may be called.
         """
-        numbers = (version.version, version.version + 1)
-        names = [f"v{number}{extension}" for number in numbers for extension in EXTENSIONS]
-        return self.io.marks(
-            self.folder, list(dict.fromkeys([HINT, name_of(version.path), *names]))
-        )
+        following = [f"v{version.version + 1}{extension}" for extension in EXTENSIONS]
+        return self.io.marks(self.folder, [HINT, name_of(version.path), *following])
 
     def names_of_newest(self, version: Version) -> set[str]:
         """Those of the names in `marks_around` that are there as long as no version follows."""

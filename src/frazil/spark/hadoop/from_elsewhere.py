@@ -68,6 +68,10 @@ class StoreElsewhere:
         """Write a file that must not exist; FileExistsError if it does."""
         self._ask("create", path, data)
 
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist, and that nobody looks for before this has returned."""
+        self._ask("create_unique", path, data)
+
     def upload(self, source: str, path: str) -> None:
         """Write a file that must not exist from a local file; FileExistsError if it does."""
         with open(source, "rb") as stream:

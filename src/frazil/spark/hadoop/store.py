@@ -75,6 +75,10 @@ class HadoopStore:
         """Write a file that must not exist; FileExistsError if it does."""
         self._call(path, lambda at: self._create(at, lambda out: self._send(out, data)))
 
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist, and that nobody looks for before this has returned."""
+        self._call(path, lambda at: self._create_in_place(at, lambda out: self._send(out, data)))
+
     def upload(self, source: str, path: str) -> None:
         """Write a file that must not exist from a local file; FileExistsError if it does."""
         self._call(path, lambda at: self._create(at, lambda out: self._send_file(out, source)))
@@ -207,6 +211,20 @@ class HadoopStore:
         if scheme_of(path) in S3_SCHEMES and self._has_conditions(path):
             builder = builder.must(_CONDITIONAL, True)
         send(builder.build())
+
+    def _create_in_place(self, path: str, send: Callable[[Any], None]) -> None:
+        """Write a file under its own name from the beginning."""
+        if self._is_of_objects:
+            self._create(path, send)
+            return
+        system, place = self._systems.of(path), self._java(path)
+        out = system.create(place, False)
+        try:
+            send(out)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                system.delete(place, False)
+            raise
 
     def _replace(self, path: str, data: bytes) -> None:
         if self._is_of_objects:

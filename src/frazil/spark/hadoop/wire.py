@@ -32,6 +32,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         path, int(said["offset"]), int(said["length"])
     ),
     "create": lambda store, path, _, data: store.create(path, data),
+    "create_unique": lambda store, path, _, data: store.create_unique(path, data),
     "replace": lambda store, path, _, data: store.replace(path, data),
     # The source is the file of the bytes that came, never a path that the question names.
     UPLOAD: lambda store, path, said, _: store.upload(said["source"], path),

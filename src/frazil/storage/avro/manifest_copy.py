@@ -48,7 +48,7 @@ from frazil.storage.avro.partition_summaries import (
     written_partition_type,
 )
 from frazil.storage.avro.write import ContainerWriter, sync_of
-from frazil.storage.files import FileIO
+from frazil.storage.files_under_way import NewFiles
 
 _SMALLEST_BLOCK_BYTES: Final = 64 * 1024
 
@@ -110,7 +110,7 @@ class _Source:
 
 
 def copy_manifest(
-    io: FileIO,
+    files: NewFiles,
     path: str,
     sources: Sequence[CarriedEntries],
     **definition: Unpack[ManifestDefinition],
@@ -129,7 +129,7 @@ def copy_manifest(
     if copied is None:
         return None
     manifest, data = copied
-    io.create_unique(path, data)
+    files.create_unique(path, data)
     return manifest
 
 

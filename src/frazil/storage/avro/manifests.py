@@ -36,6 +36,7 @@ from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written
 from frazil.storage.avro.records import read_many_records
 from frazil.storage.avro.write import ContainerWriter, container_bytes, record_encoder
 from frazil.storage.files import FileIO
+from frazil.storage.files_under_way import NewFiles
 
 DEFAULT_CODEC = "gzip"
 
@@ -61,7 +62,7 @@ class ManifestDefinition(TypedDict):
 
 
 def write_manifest(
-    io: FileIO,
+    files: NewFiles,
     path: str,
     entries: Sequence[ManifestEntry],
     **definition: Unpack[ManifestDefinition],
@@ -72,7 +73,7 @@ def write_manifest(
     existing and deleted ones with the numbers they have (rule 134).
 
     Args:
-        io: where to.
+        files: where to.
         path: a new file's.
         entries: entries without a snapshot id get the definition's.
         definition: of the manifest.
@@ -86,7 +87,7 @@ def write_manifest(
         AlreadyExistsError: there is another file of that name.
     """
     manifest, data = manifest_bytes(path, entries, **definition)
-    io.create_unique(path, data)
+    files.create_unique(path, data)
     return manifest
 
 

@@ -73,6 +73,10 @@ class RemoteStore:
         with _taken_as_existing(path):
             self._put_new(path, data)
 
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write an object that must not exist; FileExistsError if it does."""
+        self.create(path, data)
+
     def upload(self, source: str, path: str) -> None:
         """Write an object that must not exist from a local file; FileExistsError if it does."""
         self._make_parents(path)

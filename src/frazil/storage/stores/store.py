@@ -32,6 +32,12 @@ class Store(Protocol):
     def create(self, path: str, data: bytes) -> None:
         """Write a file that must not exist; FileExistsError if it does."""
 
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist, and that nobody looks for before this has returned.
+
+        So it may have its name while it is written; FileExistsError if it exists.
+        """
+
     def upload(self, source: str, path: str) -> None:
         """Write a file that must not exist from a local file; FileExistsError if it does."""
 

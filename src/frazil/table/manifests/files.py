@@ -32,6 +32,7 @@ from frazil.storage.avro.manifest_copy import (
     rows_of,
 )
 from frazil.storage.files import FileIO
+from frazil.storage.files_under_way import FilesUnderWay
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 ENTRIES_PER_MANIFEST = 10_000
@@ -41,11 +42,13 @@ class ManifestFiles:
     """Writes the manifests of one snapshot and remembers every file that it wrote.
 
     A manifest carries no sequence number until its list is written (rule 132), so one manifest
-    serves every try of a commit (rule 136).
+    serves every try of a commit (rule 136). Manifests are written beside each other and beside
+    their list: all are there when `write_list` has returned.
     """
 
     def __init__(self, io: FileIO) -> None:
         self.io = io
+        self._under_way = FilesUnderWay(io)
         self.commit_uuid = str(uuid.uuid4())
         self._counter = 0
         self._written: set[str] = set()
@@ -63,6 +66,7 @@ class ManifestFiles:
 
     def container_of(self, manifest: ManifestFile) -> AvroContainer:
         """A manifest's records as bytes."""
+        self._under_way.finish()
         data = self.io.read(manifest.manifest_path)
         return read_container(data, file=manifest.manifest_path)
 
@@ -70,6 +74,7 @@ class ManifestFiles:
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> list[CarriedEntries]:
         """Manifests with all of their entries, to be carried over as they are."""
+        self._under_way.finish()
         data = in_threads(
             lambda manifest: self.io.read(manifest.manifest_path),
             manifests,
@@ -93,7 +98,7 @@ class ManifestFiles:
         """
         path = self.reserved_path(metadata)
         copied = copy_manifest(
-            self.io,
+            self._under_way,
             path,
             sources,
             spec=metadata.spec_by_id(spec_id),
@@ -171,7 +176,7 @@ class ManifestFiles:
     ) -> ManifestFile:
         self._written.add(path)
         return avro.write_manifest(
-            self.io,
+            self._under_way,
             path,
             entries,
             spec=metadata.spec_by_id(spec_id),
@@ -229,6 +234,7 @@ class ManifestFiles:
             sequence_number=sequence_number,
             first_row_id=first_row_id,
         )
+        self._under_way.finish()
         # The next commit begins with this list. A list of v1 does not say all that is known here.
         if metadata.format_version > 1:
             ManifestCache.of(self.io).keep_manifest_list((store_key(self.io), path), written)
@@ -236,6 +242,7 @@ class ManifestFiles:
 
     def keep_only(self, manifests: Iterable[str], manifest_list: str | None) -> None:
         """Remove the files written here that are not among those named."""
+        self._under_way.settle()
         keep = set(manifests)
         unused = self._written - keep
         unused_lists = [path for path in self._lists if path != manifest_list]

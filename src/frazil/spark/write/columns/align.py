@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -127,7 +128,8 @@ class _Alignment:
                 self._check_default(field, field.name)
             else:
                 convert = self._field(given.dataType, field, field.name, nullable=given.nullable)
-                self._leave_out(F.col(_quoted(given.name)), given.dataType, field.field_type)
+                value = partial(F.col, _quoted(given.name))
+                self._leave_out(value, given.dataType, field.field_type)
             if not isinstance(field.field_type, I.UnknownType):
                 columns.append(_Aligned(field, given, convert))
         self._extra(found, "", schema.fields)
@@ -137,18 +139,19 @@ class _Alignment:
             )
         return columns
 
-    def _leave_out(self, value: Column, source: S.DataType, target: I.IcebergType) -> None:
+    def _leave_out(
+        self, value: Callable[[], Column], source: S.DataType, target: I.IcebergType
+    ) -> None:
         """Note the parts of a value that no file holds; arrays and maps are evaluated whole."""
         match target, source:
             case I.UnknownType(), S.NullType():
-                self.left_out.append(value)
+                self.left_out.append(value())
             case I.StructType(), S.StructType():
                 fields = {self._key(field.name): field for field in target.fields}
                 for given in source.fields:
                     if (field := fields.get(self._key(given.name))) is not None:
-                        self._leave_out(
-                            value.getField(given.name), given.dataType, field.field_type
-                        )
+                        part = partial(_field_of, value, given.name)
+                        self._leave_out(part, given.dataType, field.field_type)
             case _:
                 pass
 
@@ -413,6 +416,10 @@ def _part(name: str, convert: Converter | None) -> Converter:
     if convert is None:
         return lambda value: value.getField(name)
     return lambda value: convert(value.getField(name))
+
+
+def _field_of(value: Callable[[], Column], name: str) -> Column:
+    return value().getField(name)
 
 
 def _named(read: Converter, name: str) -> Converter:
