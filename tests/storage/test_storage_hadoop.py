@@ -142,9 +142,7 @@ def test_a_name_is_taken_once(io: FileIO, place: tuple[str, Path], tmp_path: Pat
     assert (names_in(folder), names_in(folder / "new/folder")) == (["new"], ["f"])
 
 
-def test_a_file_of_a_killed_writer_is_written_anew(
-    io: FileIO, place: tuple[str, Path]
-) -> None:
+def test_a_file_of_a_killed_writer_is_written_anew(io: FileIO, place: tuple[str, Path]) -> None:
     base, folder = place
     for left in (b"", b"ha"):
         io.write(f"{base}/f", left, overwrite=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
@@ -37,7 +36,7 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
-from frazil.storage.stores.store import Store, Stores
+from frazil.storage.stores.store import FileInfo, Store, Stores
 
 __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
 __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
@@ -45,21 +44,6 @@ __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
 _COMPARED_BYTES = 8 * 1024 * 1024
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class FileInfo:
-    """One listed file.
-
-    Attributes:
-        path: in the spelling of the prefix that was listed.
-        size: in bytes.
-        modified_ms: of the last change, milliseconds since the epoch; 0 where the store tells none.
-    """
-
-    path: str
-    size: int
-    modified_ms: int
 
 
 class FileIO:

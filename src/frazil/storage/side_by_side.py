@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 WAITING_THREADS: Final = 16
 """So many requests that a process does little else than wait for are made beside each other.
@@ -50,6 +51,58 @@ def in_threads(
         pool.shutdown(cancel_futures=True)
     # Where one was left out, the error of another comes out here.
     return [future.result() for future in futures if not future.cancelled()]
+
+
+class NewFiles(Protocol):
+    """Where files of names that no other writer makes are written."""
+
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write a file, as `FileIO.create_unique` does."""
+
+
+class FilesUnderWay:
+    """New files of one thread that are written beside each other while it goes on.
+
+    A commit writes its manifests and their list, and nobody looks for any before all are there: it
+    waits for them at once, not for one after the other.
+
+    At most `WAITING_THREADS` of them are under way, and in memory.
+    """
+
+    def __init__(self, files: NewFiles) -> None:
+        self._files = files
+        self._writes: deque[Future[None]] = deque()
+
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Begin to write a file, as `FileIO.create_unique` does.
+
+        Raises:
+            AlreadyExistsError, StorageError: of a file that was begun before.
+        """
+        if len(self._writes) >= WAITING_THREADS:
+            self._writes.popleft().result()
+        threads = lasting_threads(WAITING_THREADS, "frazil-new-files")
+        self._writes.append(threads.submit(self._files.create_unique, path, data))
+
+    def finish(self) -> None:
+        """Wait until every file is written.
+
+        Raises:
+            AlreadyExistsError, StorageError: of the first file that could not be written; nothing
+                is under way any more.
+        """
+        for write in self._settled():
+            write.result()
+
+    def settle(self) -> None:
+        """Wait until nothing is under way, whether it could be written or not."""
+        self._settled()
+
+    def _settled(self) -> list[Future[None]]:
+        wait(self._writes)
+        writes = list(self._writes)
+        self._writes.clear()
+        return writes
 
 
 @cache

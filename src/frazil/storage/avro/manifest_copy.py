@@ -48,7 +48,7 @@ from frazil.storage.avro.partition_summaries import (
     written_partition_type,
 )
 from frazil.storage.avro.write import ContainerWriter, sync_of
-from frazil.storage.files_under_way import NewFiles
+from frazil.storage.side_by_side import NewFiles
 
 _SMALLEST_BLOCK_BYTES: Final = 64 * 1024
 

@@ -36,7 +36,7 @@ from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written
 from frazil.storage.avro.records import read_many_records
 from frazil.storage.avro.write import ContainerWriter, container_bytes, record_encoder
 from frazil.storage.files import FileIO
-from frazil.storage.files_under_way import NewFiles
+from frazil.storage.side_by_side import NewFiles
 
 DEFAULT_CODEC = "gzip"
 

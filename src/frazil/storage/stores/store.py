@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
 
 IO_PROPERTY: Final = "io"
 """The property that says who opens the files of other stores than the local disk."""
 HADOOP: Final = "hadoop"
 """Its value for the file systems of Spark's Hadoop; without it files are opened by fsspec."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One listed file.
+
+    Attributes:
+        path: in the spelling of the prefix that was listed.
+        size: in bytes.
+        modified_ms: of the last change, milliseconds since the epoch; 0 where the store tells none.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
 
 
 class Store(Protocol):

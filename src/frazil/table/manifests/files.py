@@ -32,8 +32,7 @@ from frazil.storage.avro.manifest_copy import (
     rows_of,
 )
 from frazil.storage.files import FileIO
-from frazil.storage.files_under_way import FilesUnderWay
-from frazil.storage.side_by_side import WAITING_THREADS, in_threads
+from frazil.storage.side_by_side import WAITING_THREADS, FilesUnderWay, in_threads
 
 ENTRIES_PER_MANIFEST = 10_000
 

@@ -27,19 +27,19 @@ from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, POS, Proj
 from frazil.spark.maintenance.compaction.compact import files_condition
 from frazil.spark.maintenance.compaction.dangling import (
     KEY,
+    NO_DELETES,
     dangling_deletes,
     delete_file_entries,
     live_deletes,
+    replace_delete_files,
 )
 from frazil.spark.maintenance.compaction.results import ConversionResult
 from frazil.spark.port import SparkPort
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import engine_summary, temporary_settings
 from frazil.spark.write.files import WriteProgress
-from frazil.table.commit.definition import Definition
 from frazil.table.commit.retries import repeated
 from frazil.table.snapshots.producer import branch_head, snapshot_options
-from frazil.table.snapshots.rewrite import RewriteFiles
 
 
 def convert_equality_deletes(
@@ -94,22 +94,18 @@ class _Conversion:
         if gone.is_empty():
             return ConversionResult(left_equality_delete_files_count=left)
         converted = delete_file_entries(self.base, gone)
-        written = WrittenDeletes()
+        written = NO_DELETES
         if len(chosen):
             written = self._written(some, chosen, on_progress)
-        operation = RewriteFiles(
-            io,
-            removed_deletes=[*converted, *written.removed],
-            added_deletes=written.added,
-            from_snapshot=self.head.snapshot_id,
-            options=snapshot_options(
-                branch=self.branch,
-                snapshot_properties=properties,
-                definition=Definition.of(self.base),
-                own_files=written.paths,
-            ),
+        operation = replace_delete_files(
+            self.port,
+            self.base,
+            self.head,
+            converted,
+            written=written,
+            branch=self.branch,
+            snapshot_properties=properties,
         )
-        self.port.run(operation)
         return ConversionResult(
             converted_equality_delete_files_count=len(gone),
             added_position_delete_files_count=len(written.added),

@@ -1,8 +1,9 @@
-"""Delete files that apply to nothing any more."""
+"""Delete files of a snapshot: those that apply to nothing, and others in their place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final, Unpack
 
 import polars as pl
 
@@ -15,16 +16,18 @@ from frazil.planning.frames import live_entries
 from frazil.planning.load import listed_manifests
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.port import SparkPort
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
 from frazil.table.commit.retries import repeated
 from frazil.table.manifests.entry_columns import partition_tuples
-from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.producer import BranchSettings, branch_head, snapshot_options
 from frazil.table.snapshots.rewrite import RewriteFiles
 
-KEY = ["file_path", "content_offset"]
+KEY: Final = ["file_path", "content_offset"]
+NO_DELETES: Final = WrittenDeletes()
 
 
 def live_deletes(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> pl.DataFrame:
@@ -86,6 +89,39 @@ def delete_file_entries(metadata: TableMetadata, deletes: pl.DataFrame) -> list[
     return found
 
 
+def replace_delete_files(
+    port: SparkPort,
+    base: TableMetadata,
+    head: Snapshot,
+    removed: Sequence[DataFile],
+    *,
+    written: WrittenDeletes = NO_DELETES,
+    **settings: Unpack[BranchSettings],
+) -> RewriteFiles:
+    """Commit other delete files in the place of these; no row of the table changes.
+
+    Args:
+        base: the metadata that they were found by.
+        head: the snapshot that they were found in.
+        removed: what goes, as of `delete_file_entries`.
+        written: what comes, and what else goes; it is deleted if nothing is committed.
+
+    Raises:
+        ConflictError: others rewrote data files that the deletes may apply to.
+    """
+    operation = RewriteFiles(
+        port.io,
+        removed_deletes=[*removed, *written.removed],
+        added_deletes=written.added,
+        from_snapshot=head.snapshot_id,
+        options=snapshot_options(
+            definition=Definition.of(base), own_files=written.paths, **settings
+        ),
+    )
+    port.run(operation)
+    return operation
+
+
 def remove_dangling_deletes(
     port: SparkPort, branch: str | None, snapshot_properties: Mapping[str, str]
 ) -> int:
@@ -103,17 +139,10 @@ def remove_dangling_deletes(
         found = dangling_deletes(base, head, plan(base, head, port.io), port.io)
         if found.is_empty():
             return 0
-        operation = RewriteFiles(
-            port.io,
-            removed_deletes=delete_file_entries(base, found),
-            from_snapshot=head.snapshot_id,
-            options=snapshot_options(
-                branch=branch,
-                snapshot_properties=snapshot_properties,
-                definition=Definition.of(base),
-            ),
+        removed = delete_file_entries(base, found)
+        operation = replace_delete_files(
+            port, base, head, removed, branch=branch, snapshot_properties=snapshot_properties
         )
-        port.run(operation)
         return len(operation.removed_deletes.removed)
 
     return repeated(once, lambda _: port.retries, after=(ConflictError,))

@@ -19,15 +19,19 @@ from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_deletes_anew
 from frazil.spark.maintenance.compaction.compact import files_condition
-from frazil.spark.maintenance.compaction.dangling import KEY, delete_file_entries, live_deletes
+from frazil.spark.maintenance.compaction.dangling import (
+    KEY,
+    NO_DELETES,
+    delete_file_entries,
+    live_deletes,
+    replace_delete_files,
+)
 from frazil.spark.maintenance.compaction.options import RewriteOptions, RewriteSettings
 from frazil.spark.maintenance.compaction.results import PositionDeletesResult
 from frazil.spark.port import SparkPort
 from frazil.spark.session.facts import engine_summary
-from frazil.table.commit.definition import Definition
 from frazil.table.commit.retries import repeated
 from frazil.table.snapshots.producer import branch_head, snapshot_options
-from frazil.table.snapshots.rewrite import RewriteFiles
 
 ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
 """Gives the keys of deletes: their paths and offsets."""
@@ -97,19 +101,15 @@ class _DeletesRewrite:
             return PositionDeletesResult()
         entries = delete_file_entries(self.base, old)
         written = self._written(whole, old, granularity)
-        operation = RewriteFiles(
-            io,
-            removed_deletes=entries,
-            added_deletes=written.added,
-            from_snapshot=self.head.snapshot_id,
-            options=snapshot_options(
-                branch=self.branch,
-                snapshot_properties=properties,
-                definition=Definition.of(self.base),
-                own_files=written.paths,
-            ),
+        operation = replace_delete_files(
+            self.port,
+            self.base,
+            self.head,
+            entries,
+            written=written,
+            branch=self.branch,
+            snapshot_properties=properties,
         )
-        self.port.run(operation)
         return PositionDeletesResult(
             rewritten_delete_files_count=len(entries),
             added_delete_files_count=len(written.added),
@@ -174,7 +174,7 @@ class _DeletesRewrite:
         deletes = whole.deletes.join(old.select(KEY), on=KEY, how="semi", nulls_equal=True)
         index = whole.delete_index.of(deletes["delete"])
         if index.is_empty:
-            return WrittenDeletes()
+            return NO_DELETES
         files = whole.restricted_to(index.ordinals())
         return write_deletes_anew(
             self.port.spark,

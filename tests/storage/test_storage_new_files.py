@@ -9,8 +9,7 @@ import pytest
 
 from frazil.errors import AlreadyExistsError, StorageError
 from frazil.storage.files import FileIO
-from frazil.storage.files_under_way import FilesUnderWay
-from frazil.storage.side_by_side import WAITING_THREADS
+from frazil.storage.side_by_side import WAITING_THREADS, FilesUnderWay
 
 
 class SlowIO(FileIO):
