@@ -22,6 +22,8 @@ UPSERTED = 10_000
 UPSERT_ROUNDS = 2
 MODES = {"merge-on-read": "MoR", "copy-on-write": "CoW"}
 COMMANDS = ("delete", "update", "merge")
+_ROUNDS_ALONE = 5
+"""So many times the rounds: two in a hundred are less than what one round differs from another."""
 
 
 def run(context: Context) -> Iterator[Figure]:
@@ -173,6 +175,24 @@ class _Pair:
             theirs=_median(reads["java"]),
         )
 
+    def by_rows_and_by_files(self, work: Callable[[frazil.Table], object]) -> tuple[float, float]:
+        """The median seconds of a command of Frazil's, run in turns on either table.
+
+        Commits of the first table decide conflicts by rows, those of the second by files.
+        """
+        decides = {"ours": "true", "java": "false"}
+        for side, by_rows in decides.items():
+            self._tables[side].set_properties({"frazil.commit.row-level-conflicts": by_rows})
+        times: dict[str, list[float]] = {side: [] for side in decides}
+        for index in range(_ROUNDS_ALONE * self._context.rounds + 1):
+            for side in list(decides)[:: 1 if index % 2 == 0 else -1]:
+                started = time.perf_counter()
+                work(self._tables[side])
+                if index:
+                    times[side].append(time.perf_counter() - started)
+                self._back(side)
+        return _median(times["ours"]), _median(times["java"])
+
     def _read(self, side: str) -> None:
         if side == "ours":
             run_all(self._tables[side].to_df())
@@ -194,6 +214,26 @@ class _Pair:
 
 def _median(times: list[float]) -> float:
     return sorted(times)[len(times) // 2]
+
+
+def _without_rivals(context: Context) -> Iterator[Figure]:
+    """What it costs to be ready to decide conflicts by rows, where nobody else commits."""
+    works: Mapping[str, Callable[[frazil.Table], object]] = {
+        "merge 1 % of every partition": lambda table: _merge(table, context),
+        "update 5 % of every partition": _update(context)[0],
+        "delete 1 %": _delete,
+    }
+    by_rows = by_files = 0.0
+    for version in (2, 3):
+        pair = _Pair(context, mode="merge-on-read", version=version, partition=SPREAD)
+        for title, work in works.items():
+            rows, files = pair.by_rows_and_by_files(work)
+            name = f"{title}, by rows without rivals, v{version}{context.suffix}"
+            yield report(name, rows, unit="s", against="by files", theirs=files)
+            by_rows, by_files = by_rows + rows, by_files + files
+        pair.purge()
+    name = f"all of them, by rows without rivals{context.suffix}"
+    yield compare(name, "by files", by_rows, by_files, Bar(at_most=1.02))
 
 
 def _upsert(context: Context) -> Iterator[Figure]:
@@ -235,6 +275,7 @@ PARTS: Mapping[str, Callable[[Context], Iterator[Figure]]] = {
     "one-partition": _one_partition,
     "every-partition": _every_partition,
     "vectors": _vectors,
+    "without-rivals": _without_rivals,
     "upsert": _upsert,
 }
 """Each is one run's part by its name: `--part`."""
