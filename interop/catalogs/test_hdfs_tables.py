@@ -208,7 +208,7 @@ def test_a_writer_killed_at_any_call(lake: Lake, spark: Any, after: bool, each: 
         each=each,
         open_it=partial(opened_by, spark),
     )
-    # A data file, a manifest, a list, a version and its hint: each is written and then renamed.
+    # A data file, a manifest, a list, a version and its hint: each takes several calls.
     assert steps > 30
     assert seen == {(), ("created",), ("created", "c0"), ("created", "c0", "c1")}
 
