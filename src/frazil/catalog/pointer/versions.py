@@ -76,10 +76,13 @@ class VersionFolder:
     def marks_around(self, version: Version) -> Mapping[str, str] | None:
         """What tells whether the version is still the newest, by name; as of `FileIO.marks`.
 
-        It is of the hint, of the version, and of what the next one may be called.
+        It is of the hint, of what the next version may be called, and of this one's names that are
+        looked for before and with its own: a file of such a name would stand for the version.
         """
+        own = [f"v{version.version}{extension}" for extension in EXTENSIONS]
+        looked_for = own[: own.index(name_of(version.path)) + 1]
         following = [f"v{version.version + 1}{extension}" for extension in EXTENSIONS]
-        return self.io.marks(self.folder, [HINT, name_of(version.path), *following])
+        return self.io.marks(self.folder, [HINT, *looked_for, *following])
 
     def names_of_newest(self, version: Version) -> set[str]:
         """Those of the names in `marks_around` that are there as long as no version follows."""
