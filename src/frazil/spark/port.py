@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,8 @@ from frazil.spark.write.write_audit_publish import Destination
 from frazil.table.commit.definition import Definition
 from frazil.table.port import HandlePort, TablePort
 from frazil.table.snapshots.producer import (
+    BranchSettings,
+    SnapshotOptions,
     SnapshotSettings,
     snapshot_options,
     snapshots_of_transaction,
@@ -85,6 +88,12 @@ class SparkPort(TablePort):
         }
         snapshot_options(**settings)
         return settings
+
+    def branch_options(self, **commit: Unpack[BranchSettings]) -> SnapshotOptions:
+        """Return where maintenance commits and what it says, checked before anything is written."""
+        given = snapshot_options(**commit)
+        engine = engine_summary(self.spark)
+        return replace(given, snapshot_properties={**engine, **given.snapshot_properties})
 
 
 class SparkHandlePort(SparkPort, HandlePort):

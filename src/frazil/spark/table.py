@@ -32,6 +32,7 @@ from frazil.table.inspect.inspector import SnapshotChoice
 from frazil.table.maintenance.optimizing.choices import OptimizingPlan
 from frazil.table.operations import TableOperations
 from frazil.table.report.write import write_report
+from frazil.table.snapshots.producer import BranchSettings
 from frazil.table.updates.replacement import DefinitionKwargs
 
 
@@ -84,10 +85,12 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         return self.maintenance.compact(where, **arguments)
 
     def convert_equality_deletes(
-        self, where: str | Column | Expression | None = None, *, branch: str | None = None
+        self,
+        where: str | Column | Expression | None = None,
+        **commit: Unpack[BranchSettings],
     ) -> ConversionResult:
         """Turn equality deletes into positions: `maintenance.convert_equality_deletes`."""
-        return self.maintenance.convert_equality_deletes(where, branch=branch)
+        return self.maintenance.convert_equality_deletes(where, **commit)
 
     @overload
     def optimize(
@@ -104,9 +107,8 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         where: str | Column | Expression | None = None,
         *,
         dry_run: Literal[False] = False,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
         on_progress: OnOptimize | None = None,
+        **commit: Unpack[BranchSettings],
     ) -> OptimizeResult: ...
 
     def optimize(
@@ -114,9 +116,8 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         where: str | Column | Expression | None = None,
         *,
         dry_run: bool = False,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
         on_progress: OnOptimize | None = None,
+        **commit: Unpack[BranchSettings],
     ) -> OptimizingPlan | OptimizeResult:
         """Do the maintenance that is worth it, and nothing else.
 
@@ -129,9 +130,8 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         Args:
             where: only files that may hold matching rows; all unless given.
             dry_run: change nothing, and return what would be done, why, and what reads would gain.
-            branch: the branch to work on; `main` unless given.
-            snapshot_properties: entries for the snapshots' summaries.
             on_progress: called with each step.
+            commit: see `BranchSettings`.
 
         Raises:
             ConfigurationError: a property of the table is malformed.
@@ -141,15 +141,10 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
             >>> print(trips.optimize(dry_run=True))
             >>> trips.optimize()
         """
+        options = self.port.branch_options(**commit)
         if dry_run:
-            return plan_table(self.port, where, branch=branch)
-        return optimize(
-            self.port,
-            where,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-            on_progress=on_progress,
-        )
+            return plan_table(self.port, where, branch=options.branch)
+        return optimize(self.port, where, on_progress=on_progress, commit=options)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write one self-contained page about the table as this handle shows it.

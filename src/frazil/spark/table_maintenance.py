@@ -100,11 +100,12 @@ class TableMaintenance(Maintenance):
             strategy=strategy,
             sort_order=sort_order,
             columns=columns,
-            branch=branch,
             options=options,
             settings=settings,
-            snapshot_properties=snapshot_properties,
             on_progress=on_progress,
+            commit=self._port.branch_options(
+                branch=branch, snapshot_properties=snapshot_properties
+            ),
         )
 
     def convert_equality_deletes(
@@ -130,7 +131,9 @@ class TableMaintenance(Maintenance):
             PredicateError: the condition does not fit the schema, or chooses no files.
             UnsupportedError: a delete compares a column that cannot be compared.
         """
-        return convert_equality_deletes(self._port, where, on_progress=on_progress, **commit)
+        return convert_equality_deletes(
+            self._port, where, on_progress=on_progress, commit=self._port.branch_options(**commit)
+        )
 
     def rewrite_position_deletes(
         self,
@@ -165,10 +168,11 @@ class TableMaintenance(Maintenance):
             self._port,
             where,
             granularity=granularity,
-            branch=branch,
             options=options,
             settings=settings,
-            snapshot_properties=snapshot_properties,
+            commit=self._port.branch_options(
+                branch=branch, snapshot_properties=snapshot_properties
+            ),
         )
 
     def rewrite_manifests(
@@ -190,7 +194,12 @@ class TableMaintenance(Maintenance):
             ValidationError: the spec has no such field.
             CommitFailedError: others kept being first.
         """
-        return rewrite_manifests(self._port, spec_id=spec_id, sort_by=sort_by, **commit)
+        return rewrite_manifests(
+            self._port,
+            spec_id=spec_id,
+            sort_by=sort_by,
+            commit=self._port.branch_options(**commit),
+        )
 
     def add_files(
         self,

@@ -7,7 +7,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TypedDict
 
@@ -63,6 +63,10 @@ class SnapshotOptions:
                 raise ValidationError(
                     f"snapshot property {name!r}: names and values are strings, not {value!r}"
                 )
+
+    def saying(self, entries: Mapping[str, str]) -> SnapshotOptions:
+        """Return the options with more entries for the summary; a later one of a name wins."""
+        return replace(self, snapshot_properties={**self.snapshot_properties, **entries})
 
 
 DEFAULT_OPTIONS = SnapshotOptions()

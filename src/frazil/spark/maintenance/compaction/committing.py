@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
@@ -16,7 +16,7 @@ import polars as pl
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.properties.table import RETRIES, RETRY_TIMEOUT
-from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import MOVED_ROWS
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
@@ -25,7 +25,7 @@ from frazil.spark.maintenance.compaction.results import FailedGroup
 from frazil.spark.maintenance.compaction.rewriting import Rewriter, RewrittenGroup
 from frazil.spark.port import SparkPort
 from frazil.table.commit.definition import Definition
-from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.producer import SnapshotOptions, branch_head
 from frazil.table.snapshots.rewrite import RewriteFiles
 
 _LOG: Final = logging.getLogger(__name__)
@@ -71,15 +71,13 @@ class Committer:
         writes: the table.
         rewriter: what the groups were made by.
         start: the snapshot that was read.
-        branch: the branch that the snapshots become the head of.
-        snapshot_properties: entries for their summaries.
+        options: where the snapshots go, and what their summaries say.
     """
 
     port: SparkPort
     rewriter: Rewriter
     start: Snapshot
-    branch: str | None
-    snapshot_properties: dict[str, str] = field(default_factory=dict)
+    options: SnapshotOptions
 
     def commit(self, groups: Sequence[RewrittenGroup]) -> list[Destiny]:
         """Commit groups; whoever conflicts is given up, and the others are tried again.
@@ -133,11 +131,7 @@ class Committer:
             added_deletes=[file for each in groups for file in each.deletes],
             data_sequence_number=self.start.sequence_number if keeps else None,
             from_snapshot=validated_from,
-            options=snapshot_options(
-                branch=self.branch,
-                snapshot_properties=self._properties(groups),
-                definition=Definition.of(metadata),
-            ),
+            options=replace(self._options(groups), definition=Definition.of(metadata)),
         )
         try:
             self.port.run(operation)
@@ -150,12 +144,10 @@ class Committer:
             snapshot_id=operation.snapshot_id,
         )
 
-    def _properties(self, groups: Sequence[RewrittenGroup]) -> dict[str, str]:
-        """Entries of the summary, with the rows that others deleted meanwhile."""
+    def _options(self, groups: Sequence[RewrittenGroup]) -> SnapshotOptions:
+        """Where a snapshot goes; its summary counts the rows that others deleted meanwhile."""
         moved = sum(each.moved_rows for each in groups)
-        if not moved:
-            return self.snapshot_properties
-        return {**self.snapshot_properties, MOVED_ROWS: str(moved)}
+        return self.options.saying({MOVED_ROWS: str(moved)}) if moved else self.options
 
     def _sorted_out(self, left: list[RewrittenGroup]) -> _SortedOut:
         """Compare the groups' files and deletes with those that the branch has now.
@@ -163,7 +155,7 @@ class Committer:
         Groups of whose files others deleted rows get the same deletes of their new files.
         """
         metadata = self.port.newest()
-        head = branch_head(metadata, self.branch or MAIN_BRANCH)
+        head = branch_head(metadata, self.options.branch)
         if head is None:
             return _SortedOut(self.start.snapshot_id, tuple(left))
         then, now = self.rewriter.target.plan, plan(metadata, head, self.port.io)

@@ -16,14 +16,13 @@ from pyspark.sql import Column
 from frazil.errors import CommitFailedError, PredicateError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.snapshots import MAIN_BRANCH
 from frazil.format.sorting import SortField
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.conditions import condition_of
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.maintenance.compaction.arranging.arrangement import Strategy, arrangement_of
 from frazil.spark.maintenance.compaction.committing import Committer, Destiny
-from frazil.spark.maintenance.compaction.dangling import remove_dangling_deletes
+from frazil.spark.maintenance.compaction.delete_files import remove_dangling_deletes
 from frazil.spark.maintenance.compaction.groups import FileGroup, plan_groups
 from frazil.spark.maintenance.compaction.options import CompactionOptions, CompactionSettings
 from frazil.spark.maintenance.compaction.results import (
@@ -35,12 +34,11 @@ from frazil.spark.maintenance.compaction.rewriting import Rewriter, RewrittenGro
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.target import Target
 from frazil.spark.session.facts import (
-    engine_summary,
     is_case_sensitive,
     temporary_settings,
     time_zone_of,
 )
-from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.producer import BranchSettings, SnapshotOptions, branch_head
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -48,15 +46,13 @@ OnRewrite = Callable[[RewriteProgress], None]
 ChooseGroups = Callable[[TableMetadata, ScanPlan, CompactionOptions], list[FileGroup]]
 
 
-class CompactionArguments(CompactionSettings, total=False):
+class CompactionArguments(CompactionSettings, BranchSettings, total=False):
     """Keywords of `TableMaintenance.compact`, which says what each means."""
 
     strategy: Strategy
     sort_order: str | Sequence[str | SortField] | None
     columns: str | Sequence[str] | None
-    branch: str | None
     options: Mapping[str, str] | None
-    snapshot_properties: Mapping[str, str] | None
     on_progress: OnRewrite | None
 
 
@@ -67,11 +63,10 @@ def compact(
     strategy: str,
     sort_order: str | Sequence[str | SortField] | None,
     columns: str | Sequence[str] | None,
-    branch: str | None,
     options: Mapping[str, str] | None,
     settings: CompactionSettings,
-    snapshot_properties: Mapping[str, str] | None,
     on_progress: OnRewrite | None,
+    commit: SnapshotOptions,
     choose: ChooseGroups = plan_groups,
 ) -> CompactionResult:
     """Rewrite data files; see `TableMaintenance.compact`.
@@ -80,14 +75,12 @@ def compact(
         choose: tells which files of the snapshot's plan are rewritten together.
     """
     base = port.newest()
-    head = branch_head(base, branch or MAIN_BRANCH)
+    head = branch_head(base, commit.branch)
     chosen = CompactionOptions.of(base, options, settings)
     case_sensitive = is_case_sensitive(port.spark)
     arrangement = arrangement_of(
         base, strategy, sort_order, columns, chosen, case_sensitive=case_sensitive
     )
-    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
-    snapshot_options(branch=branch, snapshot_properties=properties)
     implied = files_condition(port, base, where)
     if head is None:
         return CompactionResult()
@@ -97,8 +90,7 @@ def compact(
         port=port,
         rewriter=rewriter,
         start=head,
-        branch=branch,
-        snapshot_properties=properties,
+        options=commit,
     )
     run = _Run(
         rewriter=rewriter,
@@ -110,7 +102,7 @@ def compact(
     with temporary_settings(port.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
         run.run()
     if chosen.removes_dangling:
-        run.removed_deletes += remove_dangling_deletes(port, branch, properties)
+        run.removed_deletes += remove_dangling_deletes(port, commit)
     return run.result()
 
 

@@ -6,7 +6,7 @@ finds is committed as a replacement: rows stay as they are, and streams pass ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,14 +18,14 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.snapshots import Snapshot
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, PLACES, EqualityReading
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, POS, Projection
 from frazil.spark.maintenance.compaction.compact import files_condition
-from frazil.spark.maintenance.compaction.dangling import (
+from frazil.spark.maintenance.compaction.delete_files import (
     KEY,
     NO_DELETES,
     dangling_deletes,
@@ -36,31 +36,28 @@ from frazil.spark.maintenance.compaction.dangling import (
 from frazil.spark.maintenance.compaction.results import ConversionResult
 from frazil.spark.port import SparkPort
 from frazil.spark.read.reader import TableReader
-from frazil.spark.session.facts import engine_summary, temporary_settings
+from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.files import WriteProgress
 from frazil.table.commit.retries import repeated
-from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.producer import SnapshotOptions, branch_head
 
 
 def convert_equality_deletes(
     port: SparkPort,
     where: str | Column | Expression | None,
     *,
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
     on_progress: Callable[[WriteProgress], None] | None = None,
+    commit: SnapshotOptions,
 ) -> ConversionResult:
     """Convert equality deletes; see `TableMaintenance.convert_equality_deletes`."""
-    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
-    snapshot_options(branch=branch, snapshot_properties=properties)
 
     def once() -> ConversionResult:
         base = port.newest()
-        head = branch_head(base, branch or MAIN_BRANCH)
+        head = branch_head(base, commit.branch)
         if head is None or base.format_version < 2:
             return ConversionResult()
-        conversion = _Conversion(port=port, base=base, head=head, branch=branch)
-        return conversion.run(files_condition(port, base, where), properties, on_progress)
+        conversion = _Conversion(port=port, base=base, head=head, commit=commit)
+        return conversion.run(files_condition(port, base, where), on_progress)
 
     return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
@@ -72,12 +69,11 @@ class _Conversion:
     port: SparkPort
     base: TableMetadata
     head: Snapshot
-    branch: str | None
+    commit: SnapshotOptions
 
     def run(
         self,
         where: Expression,
-        properties: Mapping[str, str],
         on_progress: Callable[[WriteProgress], None] | None,
     ) -> ConversionResult:
         io = self.port.io
@@ -103,8 +99,7 @@ class _Conversion:
             self.head,
             converted,
             written=written,
-            branch=self.branch,
-            snapshot_properties=properties,
+            options=self.commit,
         )
         return ConversionResult(
             converted_equality_delete_files_count=len(gone),

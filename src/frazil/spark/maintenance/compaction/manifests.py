@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -21,14 +21,11 @@ from frazil.spark.metadata_frames.entry_rows import (
 )
 from frazil.spark.port import SparkPort
 from frazil.spark.session import costs
-from frazil.spark.session.facts import (
-    engine_summary,
-    shuffle_partitions,
-)
+from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches, map_items, spread_items
 from frazil.storage.avro.manifest_records import manifest_of, manifest_record
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
-from frazil.table.snapshots.producer import snapshot_options
+from frazil.table.snapshots.producer import SnapshotOptions
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
 _COUNTS: Final = {
@@ -67,18 +64,16 @@ def rewrite_manifests(
     *,
     spec_id: int | None,
     sort_by: str | Sequence[str],
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
+    commit: SnapshotOptions,
 ) -> ManifestsResult:
     """Rewrite manifests; see `TableMaintenance.rewrite_manifests`."""
-    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
     operation = RewriteManifests(
         port.io,
         spec_id=spec_id,
         sort_by=[str(name) for name in one_or_several(sort_by, argument="sort_by")],
         is_small=is_rewritten_here,
         write=partial(_write_clusters, port.spark),
-        options=snapshot_options(branch=branch, snapshot_properties=properties),
+        options=commit,
     )
     port.run(operation)
     if not operation.added:

@@ -13,13 +13,13 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.snapshots import Snapshot
 from frazil.planning.frames import partition_numbers
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_deletes_anew
 from frazil.spark.maintenance.compaction.compact import files_condition
-from frazil.spark.maintenance.compaction.dangling import (
+from frazil.spark.maintenance.compaction.delete_files import (
     KEY,
     NO_DELETES,
     delete_file_entries,
@@ -29,9 +29,8 @@ from frazil.spark.maintenance.compaction.dangling import (
 from frazil.spark.maintenance.compaction.options import RewriteOptions, RewriteSettings
 from frazil.spark.maintenance.compaction.results import PositionDeletesResult
 from frazil.spark.port import SparkPort
-from frazil.spark.session.facts import engine_summary
 from frazil.table.commit.retries import repeated
-from frazil.table.snapshots.producer import branch_head, snapshot_options
+from frazil.table.snapshots.producer import SnapshotOptions, branch_head
 
 ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
 """Gives the keys of deletes: their paths and offsets."""
@@ -44,10 +43,9 @@ def rewrite_position_deletes(
     where: str | Column | Expression | None,
     *,
     granularity: Granularity | None,
-    branch: str | None,
     options: Mapping[str, str] | None,
     settings: RewriteSettings,
-    snapshot_properties: Mapping[str, str] | None,
+    commit: SnapshotOptions,
     choose: ChooseDeletes | None = None,
 ) -> PositionDeletesResult:
     """Rewrite position deletes; see `TableMaintenance.rewrite_position_deletes`.
@@ -55,20 +53,23 @@ def rewrite_position_deletes(
     Args:
         choose: tells of a snapshot's plan which deletes are worth it, in place of their sizes.
     """
-    properties = {**engine_summary(port.spark), **(snapshot_properties or {})}
-    snapshot_options(branch=branch, snapshot_properties=properties)
 
     def once() -> PositionDeletesResult:
         base = port.newest()
         chosen = RewriteOptions.of_deletes(base, options, settings)
         implied = files_condition(port, base, where)
-        head = branch_head(base, branch or MAIN_BRANCH)
+        head = branch_head(base, commit.branch)
         if head is None or base.format_version < 2:
             return PositionDeletesResult()
         rewrite = _DeletesRewrite(
-            port=port, base=base, head=head, branch=branch, options=chosen, choose=choose
+            port=port,
+            base=base,
+            head=head,
+            commit=commit,
+            options=chosen,
+            choose=choose,
         )
-        return rewrite.run(implied, granularity, properties)
+        return rewrite.run(implied, granularity)
 
     return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
@@ -80,7 +81,7 @@ class _DeletesRewrite:
     port: SparkPort
     base: TableMetadata
     head: Snapshot
-    branch: str | None
+    commit: SnapshotOptions
     options: RewriteOptions
     choose: ChooseDeletes | None
 
@@ -88,7 +89,6 @@ class _DeletesRewrite:
         self,
         where: Expression,
         granularity: Granularity | None,
-        properties: Mapping[str, str],
     ) -> PositionDeletesResult:
         io = self.port.io
         whole = plan(self.base, self.head, io)
@@ -107,8 +107,7 @@ class _DeletesRewrite:
             self.head,
             entries,
             written=written,
-            branch=self.branch,
-            snapshot_properties=properties,
+            options=self.commit,
         )
         return PositionDeletesResult(
             rewritten_delete_files_count=len(entries),

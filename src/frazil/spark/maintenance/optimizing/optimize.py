@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
@@ -33,6 +33,7 @@ from frazil.table.maintenance.optimizing.look import filtered, look, now_ms
 from frazil.table.maintenance.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 from frazil.table.maintenance.progress import tell_nobody
+from frazil.table.snapshots.producer import SnapshotOptions
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ MOST_ROUNDS: Final = 3
 """A round may show what the next one does: what is deleted is known once keys are positions."""
 
 _ORDER: Final = (Work.REWRITE_FILES, Work.CONVERT, Work.REWRITE_DELETES)
+_PRODUCER: Final = {"snapshot.producer": "OPTIMIZE"}
 _TYPE: Final = "self-optimizing.type"
 
 
@@ -57,19 +59,17 @@ def optimize(
     port: SparkPort,
     where: str | Column | Expression | None,
     *,
-    branch: str | None,
-    snapshot_properties: Mapping[str, str] | None,
     on_progress: OnOptimize | None,
+    commit: SnapshotOptions,
 ) -> OptimizeResult:
     """Do what is worth doing; see `Table.optimize`."""
     began = time.monotonic()
-    before = after = plan_table(port, where, branch=branch)
+    before = after = plan_table(port, where, branch=commit.branch)
     base = port.metadata
     run = _Run(
         port=port,
         where=filtered(base, files_condition(port, base, where)),
-        branch=branch,
-        properties={"snapshot.producer": "OPTIMIZE", **(snapshot_properties or {})},
+        commit=replace(commit, snapshot_properties={**_PRODUCER, **commit.snapshot_properties}),
         tell=on_progress or tell_nobody,
     )
     steps: list[OptimizeStep] = []
@@ -79,7 +79,7 @@ def optimize(
         run.tell(OptimizeProgress("planned", number, f"{len(after.choices)} things to do"))
         done = run.round(after, number)
         steps += done
-        after = plan_table(port, where, branch=branch)
+        after = plan_table(port, where, branch=commit.branch)
         if not any(step.has_changed for step in done):
             break
     return OptimizeResult(
@@ -93,8 +93,7 @@ class _Run:
 
     port: SparkPort
     where: Expression
-    branch: str | None
-    properties: Mapping[str, str]
+    commit: SnapshotOptions
     tell: OnOptimize
 
     def round(self, plan: OptimizingPlan, number: int) -> list[OptimizeStep]:
@@ -121,16 +120,15 @@ class _Run:
 
     def _do(self, work: Work, choices: tuple[OptimizingChoice, ...], number: int) -> Any:
         kinds = ",".join(sorted({choice.kind for choice in choices}))
-        properties = {**self.properties, _TYPE: kinds}
+        commit = self.commit.saying({_TYPE: kinds})
         match work:
             case Work.REWRITE_FILES:
-                return self._compacted(choices, properties, number)
+                return self._compacted(choices, commit, number)
             case Work.CONVERT:
                 return convert_equality_deletes(
                     self.port,
                     self.where,
-                    branch=self.branch,
-                    snapshot_properties=properties,
+                    commit=commit,
                     on_progress=lambda at: self.tell(
                         OptimizeProgress("running", number, f"{work}: {at}")
                     ),
@@ -140,15 +138,14 @@ class _Run:
                     self.port,
                     self.where,
                     granularity=None,
-                    branch=self.branch,
                     options=None,
                     settings={},
-                    snapshot_properties=properties,
+                    commit=commit,
                     choose=_deletes,
                 )
 
     def _compacted(
-        self, choices: tuple[OptimizingChoice, ...], properties: Mapping[str, str], number: int
+        self, choices: tuple[OptimizingChoice, ...], commit: SnapshotOptions, number: int
     ) -> CompactionResult:
         settings = OptimizingSettings.of(self.port.metadata.properties)
         partitions = {(choice.kind, choice.partition) for choice in choices}
@@ -178,11 +175,10 @@ class _Run:
             strategy="binpack",
             sort_order=None,
             columns=None,
-            branch=self.branch,
             options=None,
             settings=sizes,
-            snapshot_properties=properties,
             on_progress=heard,
+            commit=commit,
             choose=groups,
         )
 

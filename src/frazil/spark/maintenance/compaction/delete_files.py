@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Unpack
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import polars as pl
 
 from frazil.errors import ConflictError
 from frazil.format.manifests import Content, DataFile, ManifestContent
 from frazil.format.metadata import TableMetadata
-from frazil.format.snapshots import MAIN_BRANCH, Snapshot
+from frazil.format.snapshots import Snapshot
 from frazil.planning.entries import entries
 from frazil.planning.frames import live_entries
 from frazil.planning.load import listed_manifests
@@ -23,7 +24,7 @@ from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
 from frazil.table.commit.retries import repeated
 from frazil.table.manifests.entry_columns import partition_tuples
-from frazil.table.snapshots.producer import BranchSettings, branch_head, snapshot_options
+from frazil.table.snapshots.producer import SnapshotOptions, branch_head
 from frazil.table.snapshots.rewrite import RewriteFiles
 
 KEY: Final = ["file_path", "content_offset"]
@@ -96,7 +97,7 @@ def replace_delete_files(
     removed: Sequence[DataFile],
     *,
     written: WrittenDeletes = NO_DELETES,
-    **settings: Unpack[BranchSettings],
+    options: SnapshotOptions,
 ) -> RewriteFiles:
     """Commit other delete files in the place of these; no row of the table changes.
 
@@ -105,6 +106,7 @@ def replace_delete_files(
         head: the snapshot that they were found in.
         removed: what goes, as of `delete_file_entries`.
         written: what comes, and what else goes; it is deleted if nothing is committed.
+        options: where the snapshot goes, and what its summary says.
 
     Raises:
         ConflictError: others rewrote data files that the deletes may apply to.
@@ -114,17 +116,13 @@ def replace_delete_files(
         removed_deletes=[*removed, *written.removed],
         added_deletes=written.added,
         from_snapshot=head.snapshot_id,
-        options=snapshot_options(
-            definition=Definition.of(base), own_files=written.paths, **settings
-        ),
+        options=replace(options, definition=Definition.of(base), own_files=written.paths),
     )
     port.run(operation)
     return operation
 
 
-def remove_dangling_deletes(
-    port: SparkPort, branch: str | None, snapshot_properties: Mapping[str, str]
-) -> int:
+def remove_dangling_deletes(port: SparkPort, options: SnapshotOptions) -> int:
     """Remove the delete files that apply to nothing, in one commit; return how many.
 
     Raises:
@@ -133,16 +131,14 @@ def remove_dangling_deletes(
 
     def once() -> int:
         base = port.newest()
-        head = branch_head(base, branch or MAIN_BRANCH)
+        head = branch_head(base, options.branch)
         if head is None:
             return 0
         found = dangling_deletes(base, head, plan(base, head, port.io), port.io)
         if found.is_empty():
             return 0
         removed = delete_file_entries(base, found)
-        operation = replace_delete_files(
-            port, base, head, removed, branch=branch, snapshot_properties=snapshot_properties
-        )
+        operation = replace_delete_files(port, base, head, removed, options=options)
         return len(operation.removed_deletes.removed)
 
     return repeated(once, lambda _: port.retries, after=(ConflictError,))
