@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -21,6 +22,11 @@ from java_settings import SETTINGS
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
 from s3_server import S3Store, s3_server
+
+
+def pytest_configure() -> None:
+    """End by SIGTERM as by Control-C: what the tests started is ended too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

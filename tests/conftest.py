@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,11 @@ os.environ.setdefault(
     "-XX:MetaspaceSize=256m -Dspark.buffer.pageSize=1m "
     "-Dspark.python.sql.dataFrameDebugging.enabled=false",
 )
+
+
+def pytest_configure() -> None:
+    """End by SIGTERM as by Control-C: what the tests started is ended too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -102,13 +108,52 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def lake(spark: Any, tmp_path: Path) -> Iterator[Any]:
-    """A lake of one test: an embedded SQL catalog with the namespace `db`."""
+def lake_settings(tmp_path: Path) -> dict[str, Any]:
+    """What `lake` is opened with; a folder or module of other catalogs gives its own."""
+    return {"warehouse": str(tmp_path / "lake")}
+
+
+@pytest.fixture
+def lake(spark: Any, lake_settings: dict[str, Any]) -> Iterator[Any]:
+    """A lake of one test with the namespace `db`; `lake_settings` says of which catalog."""
     import frazil
 
-    with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as opened:
+    with frazil.connect(spark, **lake_settings) as opened:
         opened.create_namespace("db")
         yield opened
+
+
+@pytest.fixture(scope="module")
+def shared_lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A lake of one module, named `lake`, for tables that no test changes."""
+    import frazil
+
+    folder = tmp_path_factory.mktemp("lake")
+    with frazil.connect(spark, warehouse=str(folder), name="lake") as opened:
+        opened.create_namespace("db")
+        yield opened
+
+
+@pytest.fixture
+def table_settings() -> dict[str, Any]:
+    """What `table` is made of: `schema`, `appends`, and settings of `create_table`.
+
+    A folder or module gives its own. Each of `appends` is a commit of one file: rows or a query.
+    """
+    return {"schema": "id bigint"}
+
+
+@pytest.fixture
+def table(table_settings: dict[str, Any], lake: Any) -> Any:
+    """The table `db.t` of one test."""
+    settings = dict(table_settings)
+    schema, appends = settings.pop("schema"), settings.pop("appends", ())
+    made = lake.create_table("db.t", schema, **settings)
+    for rows in appends:
+        is_query = isinstance(rows, str)
+        found = lake.spark.sql(rows) if is_query else lake.spark.createDataFrame(rows, schema)
+        made.append(found.coalesce(1))
+    return made
 
 
 @pytest.fixture

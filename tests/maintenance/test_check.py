@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(params=[only_in_soak(2), 3])
-def table(request, spark, lake):
+def checked(request, spark, lake):
     """Three files, of one of which rows are deleted by position."""
     made = lake.create_table(
         "db.t",
@@ -81,27 +81,27 @@ def found(result: Any) -> set[tuple[str, str, str]]:
     return {(row["problem"], row["kind"], local(row["file_path"]).name) for row in rows}
 
 
-def test_a_sound_table_has_no_problems(table):
-    result = table.maintenance.check()
+def test_a_sound_table_has_no_problems(checked):
+    result = checked.maintenance.check()
     assert result.is_sound
     assert (result.snapshots_count, result.files_count) == (2, 4)
     assert "none" in repr(result)
 
 
 @pytest.mark.parametrize("place", ["here", "on executors"])
-def test_lost_and_broken_files_are_found(table, monkeypatch, place):
+def test_lost_and_broken_files_are_found(checked, monkeypatch, place):
     if place == "on executors":
         monkeypatch.setattr(costs, "CHECKED_FILES", 0)
-    lost, cut, noise = files(table)
+    lost, cut, noise = files(checked)
     lost.unlink()
     with cut.open("ab") as stream:
         stream.write(b"more")
     noise.write_bytes(b"x" * noise.stat().st_size)
-    [deletes] = files(table, content=1)
+    [deletes] = files(checked, content=1)
     deletes.unlink()
-    table.io.caches.clear()
-    kind = "deletion vector" if table.format_version == 3 else "position deletes"
-    result = table.maintenance.check()
+    checked.io.caches.clear()
+    kind = "deletion vector" if checked.format_version == 3 else "position deletes"
+    result = checked.maintenance.check()
     names = {(p, k, n) for p, k, n in found(result) if (p, n) != ("unreadable", cut.name)}
     assert names == {
         ("missing", "data", lost.name),
@@ -114,17 +114,17 @@ def test_lost_and_broken_files_are_found(table, monkeypatch, place):
     assert size["found"] == size["stated"] + 4 == cut.stat().st_size
 
 
-def test_missing_metadata_is_found(table, spark):
-    table.append(spark.range(30, 33).selectExpr("id", "cast(0 as int) as part"))
-    metadata = metadata_of(table.metadata_location)
+def test_missing_metadata_is_found(checked, spark):
+    checked.append(spark.range(30, 33).selectExpr("id", "cast(0 as int) as part"))
+    metadata = metadata_of(checked.metadata_location)
     old_list = local(metadata["snapshots"][0]["manifest-list"])
     old_list.unlink()
     old_metadata = local(metadata["metadata-log"][0]["metadata-file"])
     old_metadata.unlink()
-    manifest = local(table.inspect.manifests()["path"][0])
+    manifest = local(checked.inspect.manifests()["path"][0])
     manifest.write_bytes(b"broken")
-    table.io.caches.clear()
-    result = table.maintenance.check()
+    checked.io.caches.clear()
+    result = checked.maintenance.check()
     assert found(result) >= {
         ("missing", "manifest list", old_list.name),
         ("missing", "metadata file", old_metadata.name),
@@ -134,38 +134,38 @@ def test_missing_metadata_is_found(table, spark):
     assert current == {manifest.name}
 
 
-def test_a_repair_mends_what_can_be_mended(table, spark):
-    total = table.scan().count()
-    lost, wrong, _ = files(table)
-    held = table.scan("part = 0").count()
+def test_a_repair_mends_what_can_be_mended(checked, spark):
+    total = checked.scan().count()
+    lost, wrong, _ = files(checked)
+    held = checked.scan("part = 0").count()
     lost.unlink()
-    rewritten_entry(table, wrong, file_size_in_bytes=17, record_count=4)
-    broken = table.maintenance.check()
+    rewritten_entry(checked, wrong, file_size_in_bytes=17, record_count=4)
+    broken = checked.maintenance.check()
     assert found(broken) >= {
         ("missing", "data", lost.name),
         ("size", "data", wrong.name),
         ("record count", "data", wrong.name),
     }
-    done = table.maintenance.repair()
+    done = checked.maintenance.repair()
     assert (done.removed_data_files_count, done.corrected_files_count) == (1, 1)
     assert "corrected  1 files" in repr(done)
-    after = table.maintenance.check()
+    after = checked.maintenance.check()
     assert not after.frame["in_current_snapshot"].any()
-    table.refresh()
-    assert table.scan().count() == total - held
-    entry = table.inspect.files().filter(record_count=10).sort("file_path")
+    checked.refresh()
+    assert checked.scan().count() == total - held
+    entry = checked.inspect.files().filter(record_count=10).sort("file_path")
     assert wrong.name in entry["file_path"].str.split("/").list.last().to_list()
-    assert {row.id for row in table.to_df().collect()} == {i for i in range(30) if i % 3}
-    totals = [int(each.summary["total-records"]) for each in table.metadata.snapshots[-2:]]
+    assert {row.id for row in checked.to_df().collect()} == {i for i in range(30) if i % 3}
+    totals = [int(each.summary["total-records"]) for each in checked.metadata.snapshots[-2:]]
     assert totals[1] - totals[0] == 10 - 4
 
 
-def test_a_missing_delete_file_is_left_to_the_user(table):
-    [deletes] = files(table, content=1)
+def test_a_missing_delete_file_is_left_to_the_user(checked):
+    [deletes] = files(checked, content=1)
     deletes.unlink()
-    table.io.caches.clear()
-    before = table.metadata.current_snapshot_id
-    done = table.maintenance.repair()
+    checked.io.caches.clear()
+    before = checked.metadata.current_snapshot_id
+    done = checked.maintenance.repair()
     assert (done.removed_data_files_count, done.corrected_files_count) == (0, 0)
     assert done.frame["problem"].to_list() == ["missing"]
-    assert table.refresh().metadata.current_snapshot_id == before
+    assert checked.refresh().metadata.current_snapshot_id == before

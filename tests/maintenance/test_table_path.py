@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(params=[2, only_in_soak(3)])
-def table(request, spark, lake):
+def moving(request, spark, lake):
     """Rows, deletes by position, a branch, statistics."""
     made = lake.create_table(
         "db.t",
@@ -52,43 +52,43 @@ def opened(spark: Any, target: str, name: str) -> Any:
     return frazil.open_table(f"{target}/metadata/{name}", spark=spark)
 
 
-def test_a_copy_holds_the_same_rows_at_every_snapshot(spark, table, tmp_path):
+def test_a_copy_holds_the_same_rows_at_every_snapshot(spark, moving, tmp_path):
     target = f"file://{tmp_path}/copy/t"
-    result = table.maintenance.rewrite_table_path(table.location, target)
+    result = moving.maintenance.rewrite_table_path(moving.location, target)
     listed = copied(result)
     assert result.file_list.rows() == listed
-    assert result.latest_version == local(table.metadata_location).name
+    assert result.latest_version == local(moving.metadata_location).name
     assert "to copy" in repr(result)
     expected = {
-        snapshot.snapshot_id: ids(table.scan(snapshot_id=snapshot.snapshot_id))
-        for snapshot in table.metadata.snapshots
+        snapshot.snapshot_id: ids(moving.scan(snapshot_id=snapshot.snapshot_id))
+        for snapshot in moving.metadata.snapshots
     }
-    kept = reached(table.metadata_location)
+    kept = reached(moving.metadata_location)
     # Nothing of the copy may be read from the first place.
-    local(table.location).rename(tmp_path / "gone")
+    local(moving.location).rename(tmp_path / "gone")
     copy = opened(spark, target, result.latest_version)
     for snapshot_id, wanted in expected.items():
         assert ids(copy.scan(snapshot_id=snapshot_id)) == wanted
     there = f"{target}/metadata/{result.latest_version}"
-    assert str(table.location) not in str(metadata_of(there))
-    moved = {str(path).replace(str(local(table.location)), str(local(target))) for path in kept}
+    assert str(moving.location) not in str(metadata_of(there))
+    moved = {str(path).replace(str(local(moving.location)), str(local(target))) for path in kept}
     assert {str(path) for path in reached(there)} == moved
     assert copy.maintenance.check().is_sound
 
 
-def test_what_was_added_since_is_copied_alone(spark, table, tmp_path):
+def test_what_was_added_since_is_copied_alone(spark, moving, tmp_path):
     target = f"file://{tmp_path}/copy/t"
-    first = table.maintenance.rewrite_table_path(table.location, target)
+    first = moving.maintenance.rewrite_table_path(moving.location, target)
     copied(first)
-    table.append(rows(spark, 100, 110))
-    table.delete("id in (11, 104)")
-    second = table.maintenance.rewrite_table_path(
-        table.location, target, start_version=first.latest_version
+    moving.append(rows(spark, 100, 110))
+    moving.delete("id in (11, 104)")
+    second = moving.maintenance.rewrite_table_path(
+        moving.location, target, start_version=first.latest_version
     )
     again = {target for _, target in copied(second)} & set(first.file_list["target"])
     assert again == set()
-    wanted = ids(table.scan())
-    local(table.location).rename(tmp_path / "gone")
+    wanted = ids(moving.scan())
+    local(moving.location).rename(tmp_path / "gone")
     copy = opened(spark, target, second.latest_version)
     assert ids(copy.scan()) == wanted
     assert copy.maintenance.check().is_sound

@@ -221,15 +221,15 @@ def data_file(name: str, part: int, low: int, high: int, **stated: Any) -> DataF
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Writer:
+def writer(tmp_path: Path) -> Writer:
     writer = Writer(tmp_path)
     writer.commit([data_file("a", 1, 0, 9), data_file("b", 2, 10, 19)])
     writer.commit([data_file("c", 3, 20, 29), data_file("d", 4, 30, 39, record_count=0)])
     return writer
 
 
-def test_files_are_numbered_in_the_order_of_the_manifests(table: Writer) -> None:
-    found = table.plan()
+def test_files_are_numbered_in_the_order_of_the_manifests(writer: Writer) -> None:
+    found = writer.plan()
     assert found.files["ordinal"].to_list() == [0, 1, 2, 3]
     assert found.files["file_path"].to_list() == ["a", "b", "c", "d"]
     assert found.files["partition"].to_list() == [{"1000": part} for part in (1, 2, 3, 4)]
@@ -256,10 +256,10 @@ def test_files_are_numbered_in_the_order_of_the_manifests(table: Writer) -> None
     ],
 )
 def test_why_files_are_skipped(
-    table: Writer, where: str, files: str, skipped: dict[SkipReason, int]
+    writer: Writer, where: str, files: str, skipped: dict[SkipReason, int]
 ) -> None:
     """Rules 171-174."""
-    found = table.plan(where)
+    found = writer.plan(where)
     assert "".join(found.files["file_path"]) == files
     assert {each.reason: each.files for each in found.skipped} == skipped
 
@@ -275,15 +275,15 @@ def test_why_files_are_skipped(
     ],
 )
 def test_files_whose_rows_all_match_need_no_check(
-    table: Writer, where: str, decided: list[bool]
+    writer: Writer, where: str, decided: list[bool]
 ) -> None:
     """Rule 183."""
-    found = table.plan(where)
+    found = writer.plan(where)
     assert found.files["all_rows_match"].to_list() == decided
     assert found.is_exact is all(decided)
 
 
-def test_deletes_come_with_the_files_they_apply_to(table: Writer) -> None:
+def test_deletes_come_with_the_files_they_apply_to(writer: Writer) -> None:
     """Rule 178: an equality delete reaches older files of its partition, not its own commit's."""
     delete = DataFile(
         file_path="eq",
@@ -296,21 +296,21 @@ def test_deletes_come_with_the_files_they_apply_to(table: Writer) -> None:
         lower_bounds={2: to_bytes(LongType(), 3)},
         upper_bounds={2: to_bytes(LongType(), 3)},
     )
-    table.commit([data_file("e", 1, 0, 9)], [delete])
-    found = table.plan()
+    writer.commit([data_file("e", 1, 0, 9)], [delete])
+    found = writer.plan()
     assert found.pairs.rows() == [(0, 0)]
     assert found.deletes["equality_ids"].to_list() == [[2]]
     assert found.to_polars()["deletes"].to_list() == [[0], [], [], [], []]
     assert not found.is_exact
-    assert table.plan("part = 2").delete_count == 0
-    assert table.plan("id = 8").delete_count == 0, "its key cannot match"
-    assert table.plan("id = 3").delete_count == 1
+    assert writer.plan("part = 2").delete_count == 0
+    assert writer.plan("id = 8").delete_count == 0, "its key cannot match"
+    assert writer.plan("id = 3").delete_count == 1
     text = found.summary()
     assert "5 files" in text
     assert "0 position, 1 equality, on 1 file" in text
 
 
-def test_a_column_beside_the_keys_does_not_decide_over_a_delete(table: Writer) -> None:
+def test_a_column_beside_the_keys_does_not_decide_over_a_delete(writer: Writer) -> None:
     """The deleted row's other columns are those of an older row (rule 229)."""
     delete = DataFile(
         file_path="eq",
@@ -322,8 +322,8 @@ def test_a_column_beside_the_keys_does_not_decide_over_a_delete(table: Writer) -
         lower_bounds={3: b"old"},
         upper_bounds={3: b"old"},
     )
-    table.commit([], [delete])
-    assert table.plan("name = 'new'").delete_count == 1
+    writer.commit([], [delete])
+    assert writer.plan("name = 'new'").delete_count == 1
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_column_beside_the_keys_does_not_decide_over_a_delete(table: Writer) -
     ],
 )
 def test_metrics_tell_whether_a_key_may_be_null(
-    table: Writer, ids: tuple[int, ...], counts: dict[int, int], may_hold: bool
+    writer: Writer, ids: tuple[int, ...], counts: dict[int, int], may_hold: bool
 ) -> None:
     """Rule 230: where no deleted key is NULL, no NULL matches; unknown counts say nothing."""
     delete = DataFile(
@@ -350,8 +350,8 @@ def test_metrics_tell_whether_a_key_may_be_null(
         file_size_in_bytes=10,
         null_value_counts=counts,
     )
-    table.commit([], [delete])
-    assert table.plan().deletes["may_hold_null_keys"].to_list() == [may_hold]
+    writer.commit([], [delete])
+    assert writer.plan().deletes["may_hold_null_keys"].to_list() == [may_hold]
 
 
 def test_an_empty_table_reads_nothing() -> None:
@@ -363,26 +363,26 @@ def test_an_empty_table_reads_nothing() -> None:
     assert "empty table" in repr(found)
 
 
-def test_a_missing_manifest_is_named(table: Writer) -> None:
-    path = table.manifests[0].manifest_path
-    table.io.delete(path)
+def test_a_missing_manifest_is_named(writer: Writer) -> None:
+    path = writer.manifests[0].manifest_path
+    writer.io.delete(path)
     with pytest.raises(MissingFileError, match="m1-"):
-        table.plan()
+        writer.plan()
 
 
-def test_a_cached_manifest_is_not_read_again(table: Writer) -> None:
+def test_a_cached_manifest_is_not_read_again(writer: Writer) -> None:
     cache = ManifestCache()
-    first = table.plan("id = 15", cache=cache)
-    for manifest in table.manifests:
-        table.io.delete(manifest.manifest_path)
-    again = table.plan("id = 15", cache=cache)
+    first = writer.plan("id = 15", cache=cache)
+    for manifest in writer.manifests:
+        writer.io.delete(manifest.manifest_path)
+    again = writer.plan("id = 15", cache=cache)
     assert again.files.equals(first.files)
-    assert table.plan(cache=cache).file_count == 4, "fewer columns are needed, all are there"
+    assert writer.plan(cache=cache).file_count == 4, "fewer columns are needed, all are there"
     with pytest.raises(MissingFileError):
-        table.plan("name = 'x'", cache=cache)
+        writer.plan("name = 'x'", cache=cache)
 
 
-def test_columns_are_added_to_cached_manifests(table: Writer) -> None:
+def test_columns_are_added_to_cached_manifests(writer: Writer) -> None:
     cache = ManifestCache()
     for where, files in (
         ("id = 15", "b"),
@@ -390,59 +390,59 @@ def test_columns_are_added_to_cached_manifests(table: Writer) -> None:
         ("name is null", "abc"),
         ("id = 15", "b"),
     ):
-        assert "".join(table.plan(where, cache=cache).files["file_path"]) == files
+        assert "".join(writer.plan(where, cache=cache).files["file_path"]) == files
 
 
-def test_the_plan_of_a_whole_snapshot_is_kept(table: Writer) -> None:
+def test_the_plan_of_a_whole_snapshot_is_kept(writer: Writer) -> None:
     cache = ManifestCache()
-    first = table.plan(cache=cache)
-    assert table.plan(cache=cache) is first
-    assert table.plan("id = 15", cache=cache).file_count == 1
-    assert table.plan("id >= -1000", cache=cache) is not first
-    with_counts = table.plan(cache=cache, statistics={"null_value_counts": {2}})
+    first = writer.plan(cache=cache)
+    assert writer.plan(cache=cache) is first
+    assert writer.plan("id = 15", cache=cache).file_count == 1
+    assert writer.plan("id >= -1000", cache=cache) is not first
+    with_counts = writer.plan(cache=cache, statistics={"null_value_counts": {2}})
     assert "null_value_counts.2" in with_counts.files.columns
-    assert table.plan(cache=cache) is first
-    table.commit([data_file("e", 5, 40, 49)])
-    assert "".join(table.plan(cache=cache).files["file_path"]) == "abcde"
+    assert writer.plan(cache=cache) is first
+    writer.commit([data_file("e", 5, 40, 49)])
+    assert "".join(writer.plan(cache=cache).files["file_path"]) == "abcde"
 
 
-def test_the_plan_of_a_predicate_is_kept_where_it_is_asked_for(table: Writer) -> None:
+def test_the_plan_of_a_predicate_is_kept_where_it_is_asked_for(writer: Writer) -> None:
     def asked(where: str) -> ScanPlan:
-        bound = bind(parse_predicate(where), table.metadata.schema)
-        return kept_plan(table.metadata, table.metadata.current_snapshot, table.io, where=bound)
+        bound = bind(parse_predicate(where), writer.metadata.schema)
+        return kept_plan(writer.metadata, writer.metadata.current_snapshot, writer.io, where=bound)
 
     first = asked("id = 15")
     assert asked("id = 15") is first
     assert "".join(first.files["file_path"]) == "b"
     for where in ("id = 16", "id = 15 and part = 1", "part = 1"):
-        assert asked(where).files.equals(table.plan(where).files)
-    table.commit([data_file("e", 5, 15, 15)])
+        assert asked(where).files.equals(writer.plan(where).files)
+    writer.commit([data_file("e", 5, 15, 15)])
     assert "".join(asked("id = 15").files["file_path"]) == "be"
 
 
-def test_a_kept_plan_is_of_one_schema_and_its_specs(table: Writer) -> None:
+def test_a_kept_plan_is_of_one_schema_and_its_specs(writer: Writer) -> None:
     cache = ManifestCache()
-    snapshot, first = table.metadata.current_snapshot, table.plan(cache=cache)
+    snapshot, first = writer.metadata.current_snapshot, writer.plan(cache=cache)
     renamed = replace(SCHEMA, fields=(*SCHEMA.fields[:2], replace(SCHEMA.fields[2], name="n")))
     other_spec = PartitionSpec(1, (PartitionField((2,), 1001, parse_transform("void"), "v"),))
     for metadata, schema in (
-        (replace(table.metadata, schemas=(replace(renamed, schema_id=0),)), None),
-        (replace(table.metadata, schemas=(SCHEMA, replace(renamed, schema_id=1))), None),
-        (replace(table.metadata, partition_specs=(SPEC, other_spec)), None),
-        (table.metadata, renamed),
+        (replace(writer.metadata, schemas=(replace(renamed, schema_id=0),)), None),
+        (replace(writer.metadata, schemas=(SCHEMA, replace(renamed, schema_id=1))), None),
+        (replace(writer.metadata, partition_specs=(SPEC, other_spec)), None),
+        (writer.metadata, renamed),
     ):
-        found = plan(metadata, snapshot, table.io, schema=schema, cache=cache)
+        found = plan(metadata, snapshot, writer.io, schema=schema, cache=cache)
         assert found is not first
         assert found.schema == (schema or metadata.schema)
-    assert plan(table.metadata, snapshot, table.io, cache=cache).schema == SCHEMA
+    assert plan(writer.metadata, snapshot, writer.io, cache=cache).schema == SCHEMA
 
 
-def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(table: Writer) -> None:
-    first = table.plan()
+def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(writer: Writer) -> None:
+    first = writer.plan()
     size = memory_of_plan(first)
     small, large = ManifestCache(size * 15), ManifestCache(size * 17)
-    assert table.plan(cache=small) is not table.plan(cache=small)
-    assert table.plan(cache=large) is table.plan(cache=large)
+    assert writer.plan(cache=small) is not writer.plan(cache=small)
+    assert writer.plan(cache=large) is writer.plan(cache=large)
 
 
 def test_the_cache_makes_room_for_what_was_used_last() -> None:
@@ -470,16 +470,16 @@ def test_what_is_larger_than_the_cache_is_not_kept() -> None:
     assert cache.statistics.entries == 0
 
 
-def test_entries_of_every_status(table: Writer) -> None:
+def test_entries_of_every_status(writer: Writer) -> None:
     """What snapshots added and removed, for metadata tables and incremental reads."""
-    first, second = table.metadata.snapshots
+    first, second = writer.metadata.snapshots
     [a, b] = avro.read_manifest(
-        table.io, table.manifests[0], specs=table.metadata.specs_by_id, schema=SCHEMA
+        writer.io, writer.manifests[0], specs=writer.metadata.specs_by_id, schema=SCHEMA
     )
-    table.number += 1
+    writer.number += 1
     removed = ManifestEntry(
         status=EntryStatus.DELETED,
-        snapshot_id=table.number,
+        snapshot_id=writer.number,
         sequence_number=a.sequence_number,
         file_sequence_number=a.file_sequence_number,
         data_file=a.data_file,
@@ -491,12 +491,12 @@ def test_entries_of_every_status(table: Writer) -> None:
         file_sequence_number=b.file_sequence_number,
         data_file=b.data_file,
     )
-    rewritten = table.write([removed, kept], ManifestContent.DATA)
-    metadata = table.snapshot([rewritten, table.manifests[1]])
-    every = entries(metadata, metadata.current_snapshot, table.io, cache=ManifestCache())
+    rewritten = writer.write([removed, kept], ManifestContent.DATA)
+    metadata = writer.snapshot([rewritten, writer.manifests[1]])
+    every = entries(metadata, metadata.current_snapshot, writer.io, cache=ManifestCache())
     assert every.select("file_path", "status").rows() == [("a", 2), ("b", 0), ("c", 1), ("d", 1)]
     assert every["lower_bounds"][0].to_list() == [{"key": 2, "value": bytes(8)}]
-    assert table.plan().files["file_path"].to_list() == ["b", "c", "d"]
+    assert writer.plan().files["file_path"].to_list() == ["b", "c", "d"]
     third = metadata.current_snapshot
     assert third is not None
     for parent, snapshot, added, gone in (
@@ -505,6 +505,6 @@ def test_entries_of_every_status(table: Writer) -> None:
         (second, third, "", "a"),
         (first, third, "cd", "a"),
     ):
-        changed = changed_files(metadata, snapshot, parent, table.io)
+        changed = changed_files(metadata, snapshot, parent, writer.io)
         assert "".join(changed.added.files["file_path"]) == added
         assert "".join(changed.removed.files["file_path"]) == gone

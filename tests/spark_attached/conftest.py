@@ -10,14 +10,11 @@ ROWS = "SELECT CAST(id AS INT) AS id, concat('n', id % 3) AS n FROM range(1, 6)"
 
 
 @pytest.fixture
-def lake(spark, tmp_path):
-    """A lake of one test, attached as `lake`, with a namespace `db`."""
-    made = frazil.connect(spark, warehouse=str(tmp_path / "lake"))
-    made.create_namespace("db")
-    made.attach(name="lake")
-    yield made
+def lake(spark, lake):
+    """The lake of one test, attached as `lake`."""
+    lake.attach(name="lake")
+    yield lake
     spark.catalog.setCurrentCatalog("spark_catalog")
-    made.close()
 
 
 @pytest.fixture

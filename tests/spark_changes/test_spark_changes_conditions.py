@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 from pyspark.sql import functions as F
 
-import frazil
 from ci_share import only_in_soak
 from frazil.errors import PredicateError
 
@@ -34,19 +33,17 @@ def wanted(spark):
 
 
 @pytest.fixture(scope="module")
-def table(spark, tmp_path_factory):
+def changed(spark, shared_lake):
     """Two appends, a copy-on-write overwrite, a merge-on-read delete and an update."""
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("conditions"))) as lake:
-        lake.create_namespace("db")
-        made = lake.create_table(
-            "db.t", SCHEMA, format_version="3", properties={"write.delete.mode": "merge-on-read"}
-        )
-        for rows in (FIRST, SECOND):
-            made.append(spark.createDataFrame(rows, SCHEMA).coalesce(1))
-        made.overwrite(spark.createDataFrame([(2, "OSLO", 5.0)], SCHEMA), where="id = 2")
-        made.delete("id = 11")
-        made.update(set={"city": "'oslo'"}, where="id = 3")
-        yield made
+    made = shared_lake.create_table(
+        "db.t", SCHEMA, format_version="3", properties={"write.delete.mode": "merge-on-read"}
+    )
+    for rows in (FIRST, SECOND):
+        made.append(spark.createDataFrame(rows, SCHEMA).coalesce(1))
+    made.overwrite(spark.createDataFrame([(2, "OSLO", 5.0)], SCHEMA), where="id = 2")
+    made.delete("id = 11")
+    made.update(set={"city": "'oslo'"}, where="id = 3")
+    return made
 
 
 # What each snapshot did, worked out by hand.
@@ -81,20 +78,20 @@ def same(df):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_changes_of_rows_that_match(spark, wanted, table, condition):
+def test_changes_of_rows_that_match(spark, wanted, changed, condition):
     where = condition() if callable(condition) else condition
-    assert same(table.changes(where=where)) == same(expected(spark, CHANGES, where))
-    assert same(table.net_changes(where=where)) == same(expected(spark, NET, where))
+    assert same(changed.changes(where=where)) == same(expected(spark, CHANGES, where))
+    assert same(changed.net_changes(where=where)) == same(expected(spark, NET, where))
     appended = [change for change in CHANGES if change[2] < 2]
-    found = table.incremental(where=where, columns=["id", "city", "x"]).to_df()
+    found = changed.incremental(where=where, columns=["id", "city", "x"]).to_df()
     assert Counter(map(str, found.collect())) == Counter(
         map(str, expected(spark, appended, where).select("id", "city", "x").collect())
     )
 
 
-def test_what_is_implied_prunes_and_updates_are_told(spark, table):
+def test_what_is_implied_prunes_and_updates_are_told(spark, changed):
     where = "id < 10 and length(city) = 4 and x is not null"
-    found = table.changes(where=where, identifier_columns="id")
+    found = changed.changes(where=where, identifier_columns="id")
     kinds = Counter((row.id, row._change_ordinal, row._change_type) for row in found.collect())
     assert kinds == {
         (1, 0, "INSERT"): 1,
@@ -102,11 +99,11 @@ def test_what_is_implied_prunes_and_updates_are_told(spark, table):
         (2, 2, "UPDATE_BEFORE"): 1,
         (2, 2, "UPDATE_AFTER"): 1,
     }
-    assert table.incremental(where=where).plan().file_count == 1
-    assert same(table.changes(where=where)) == same(expected(spark, CHANGES, where))
+    assert changed.incremental(where=where).plan().file_count == 1
+    assert same(changed.changes(where=where)) == same(expected(spark, CHANGES, where))
 
 
-def test_a_random_condition_is_refused(table):
-    for read in (table.changes, table.net_changes):
+def test_a_random_condition_is_refused(changed):
+    for read in (changed.changes, changed.net_changes):
         with pytest.raises(PredicateError, match="rand"):
             read(where="rand() < x")

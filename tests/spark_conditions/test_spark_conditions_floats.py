@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-import frazil
 from ci_share import one_of_each
 
 MODES = ("copy-on-write", "merge-on-read")
@@ -41,14 +40,6 @@ def _values(first):
 
 
 @pytest.fixture(scope="module")
-def lake(spark, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("floats")
-    with frazil.connect(spark, warehouse=str(folder / "lake")) as opened:
-        opened.create_namespace("db")
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def rows(spark):
     """The rows in memory, not cached: Spark skips parts of its cache by such ranges too."""
     made = [
@@ -58,9 +49,9 @@ def rows(spark):
 
 
 @pytest.fixture(scope="module")
-def table(lake, rows, tmp_path_factory):
+def floats(shared_lake, rows, tmp_path_factory):
     """The same rows in files of Spark with field ids, and in one of PyArrow without."""
-    table = lake.create_table("db.t", f"id bigint, {TYPES}")
+    table = shared_lake.create_table("db.t", f"id bigint, {TYPES}")
     table.append(rows.where("id < 100").repartitionByRange(5, "id"))
     given = list(_values(first=100))
     numbers = [number for _, number in given]
@@ -123,17 +114,17 @@ def _expected(rows, condition):
 @pytest.mark.parametrize(
     ("read", "condition"), one_of_each(READS, CONDITIONS, without=CONDITIONS[1::2])
 )
-def test_reads(table, rows, read, condition):
+def test_reads(floats, rows, read, condition):
     expected = _expected(rows, condition)
     if read == "filter of a scan":
         expected &= _ids(rows.where("k >= -1 and f >= -1 and (s is null or s.x >= -1)"))
     assert expected
-    assert _ids(READS[read](table, condition)) == expected
+    assert _ids(READS[read](floats, condition)) == expected
 
 
 @pytest.mark.spark
-def test_parts_of_structs_that_hold_floats_are_read_alone(lake, spark):
-    table = lake.create_table("db.parts", "id bigint, s struct<x: double, n: bigint>")
+def test_parts_of_structs_that_hold_floats_are_read_alone(shared_lake, spark):
+    table = shared_lake.create_table("db.parts", "id bigint, s struct<x: double, n: bigint>")
     table.append(spark.range(10).selectExpr("id", "named_struct('x', -0.0D, 'n', id) as s"))
 
     def plan(rows):
@@ -149,9 +140,9 @@ def test_parts_of_structs_that_hold_floats_are_read_alone(lake, spark):
 
 
 @pytest.mark.spark
-def test_streams(table, rows, tmp_path):
+def test_streams(floats, rows, tmp_path):
     condition = CONDITIONS[0]
-    assert _ids(_streamed(table, condition, tmp_path / "c")) == _expected(rows, condition)
+    assert _ids(_streamed(floats, condition, tmp_path / "c")) == _expected(rows, condition)
 
 
 def _merge(table, branch, on):
@@ -198,12 +189,12 @@ COMMANDS = {
     ("command", "condition", "mode"),
     one_of_each(COMMANDS, CONDITIONS, MODES, without=CONDITIONS[::2]),
 )
-def test_commands(table, rows, request, command, condition, mode):
+def test_commands(floats, rows, request, command, condition, mode):
     name = f"b{abs(hash(request.node.name))}"
-    table.create_branch(name)
-    table.set_properties({f"write.{each}.mode": mode for each in ("delete", "update", "merge")})
-    COMMANDS[command](table, name, condition)
-    left = _ids(table.scan(ref=name).to_df().where("k is null or k <> 99"))
+    floats.create_branch(name)
+    floats.set_properties({f"write.{each}.mode": mode for each in ("delete", "update", "merge")})
+    COMMANDS[command](floats, name, condition)
+    left = _ids(floats.scan(ref=name).to_df().where("k is null or k <> 99"))
     assert left == _ids(rows) - _expected(rows, condition)
 
 
@@ -219,13 +210,13 @@ JOINS = {
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("on", "mode"), one_of_each(JOINS, MODES))
-def test_joins_by_floats(table, rows, request, on, mode):
+def test_joins_by_floats(floats, rows, request, on, mode):
     name = f"j{abs(hash(request.node.name))}"
-    table.create_branch(name)
-    table.set_properties({"write.merge.mode": mode})
+    floats.create_branch(name)
+    floats.set_properties({"write.merge.mode": mode})
     given = "('zero', 0D), ('nan', double('NaN')), ('seven', 7D)"
-    source = table.spark.sql(f"select * from values {given} as s(name, k)")
-    merge = table.merge(source, on=on, branch=name).when_matched_update({"s": "null"})
+    source = floats.spark.sql(f"select * from values {given} as s(name, k)")
+    merge = floats.merge(source, on=on, branch=name).when_matched_update({"s": "null"})
     done = merge.execute()
     joined = rows.alias("target").join(source.alias("source"), F.expr(on))
     assert {row.name for row in joined.select("name").distinct().collect()} == JOINS[on]
@@ -233,8 +224,8 @@ def test_joins_by_floats(table, rows, request, on, mode):
 
 
 @pytest.mark.spark
-def test_rows_of_float_keys_are_replaced_and_not_added_again(lake, spark):
-    table = lake.create_table("db.keyed", "k double, v int")
+def test_rows_of_float_keys_are_replaced_and_not_added_again(shared_lake, spark):
+    table = shared_lake.create_table("db.keyed", "k double, v int")
     rows = "select * from values ({0}, {1}), (double('NaN'), {1}), ({2}D, {1}) as t(k, v)"
     table.append(spark.sql(rows.format("-0.0D", 1, 7)))
     new = spark.sql(rows.format("0.0D", 2, 8))

@@ -5,16 +5,6 @@ from __future__ import annotations
 import pytest
 from migration_rows import COLUMNS, KEYS, ROWS
 
-import frazil
-
-
-@pytest.fixture
-def lake(spark, tmp_path_factory):
-    """An embedded SQL catalog with the namespace `db`."""
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("lake"))) as opened:
-        opened.create_namespace("db")
-        yield opened
-
 
 @pytest.fixture
 def people(spark):

@@ -48,7 +48,7 @@ QUERIES: dict[str, tuple[str, list[int]]] = {
 
 
 @pytest.fixture
-def table(tmp_path: Path, spark: SparkSession) -> MadeTable:
+def made(tmp_path: Path, spark: SparkSession) -> MadeTable:
     prepare_session(spark)
     made = MadeTable(tmp_path / "table")
     made.folder.mkdir()
@@ -58,10 +58,10 @@ def table(tmp_path: Path, spark: SparkSession) -> MadeTable:
 
 
 @pytest.mark.parametrize("adaptive", ["true", only_in_soak("false")])
-def test_in_sql(spark: SparkSession, table: MadeTable, adaptive: str) -> None:
+def test_in_sql(spark: SparkSession, made: MadeTable, adaptive: str) -> None:
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
-        table.dataframe(spark).createOrReplaceTempView("rows")
+        made.dataframe(spark).createOrReplaceTempView("rows")
         for name, (query, expected) in QUERIES.items():
             found = [row[0] for row in spark.sql(query).collect()]
             assert sorted(found) == sorted(expected), name
@@ -70,8 +70,8 @@ def test_in_sql(spark: SparkSession, table: MadeTable, adaptive: str) -> None:
         spark.catalog.dropTempView("rows")
 
 
-def test_kept_and_handed_on(spark: SparkSession, table: MadeTable, tmp_path: Path) -> None:
-    rows = table.dataframe(spark)
+def test_kept_and_handed_on(spark: SparkSession, made: MadeTable, tmp_path: Path) -> None:
+    rows = made.dataframe(spark)
     cached = rows.cache()
     assert cached.count() == cached.count() == len(LIVE)
     cached.unpersist()
@@ -84,12 +84,12 @@ def test_kept_and_handed_on(spark: SparkSession, table: MadeTable, tmp_path: Pat
     assert len(rows.take(3)) == 3
 
 
-def test_beside_a_stream(spark: SparkSession, table: MadeTable, tmp_path: Path) -> None:
+def test_beside_a_stream(spark: SparkSession, made: MadeTable, tmp_path: Path) -> None:
     """Every batch reads the rows that are not deleted."""
     (tmp_path / "in").mkdir()
     spark.range(2, 6).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema("id bigint").parquet(str(tmp_path / "in"))
-    joined = stream.join(table.dataframe(spark), "id")
+    joined = stream.join(made.dataframe(spark), "id")
     found: list[Any] = []
 
     def keep(batch: Any, _: int) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> SqlCatalog:
+def catalog(tmp_path: Path) -> SqlCatalog:
     catalog = SqlCatalog("test", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
     catalog.create_namespace("db")
     return catalog
@@ -48,8 +48,8 @@ def people(start: int, count: int = 50) -> pa.Table:
 
 
 @pytest.fixture
-def table(lake: SqlCatalog) -> Any:
-    made = lake.create_table("db.t", schema=people(0).schema)
+def made(catalog: SqlCatalog) -> Any:
+    made = catalog.create_table("db.t", schema=people(0).schema)
     made.append(people(0))
     return made
 
@@ -60,37 +60,37 @@ def swap(table: Any, one: str, other: str) -> None:
             update.rename_column(old, new)
 
 
-def test_filters_on_swapped_names_skip_no_row(spark: Any, table: Any) -> None:
-    swap(table, "a", "b")
-    df = scan(spark, table).to_df()
+def test_filters_on_swapped_names_skip_no_row(spark: Any, made: Any) -> None:
+    swap(made, "a", "b")
+    df = scan(spark, made).to_df()
     assert df.columns == ["b", "a", "s"]
     assert df.where("b = 5").select("a", "b").collect() == [(100_005, 5)]
     assert df.where("a = 100005").count() == 1
-    assert rows(scan(spark, table, where="b = 7", columns=["a"])) == [(100_007,)]
+    assert rows(scan(spark, made, where="b = 7", columns=["a"])) == [(100_007,)]
 
 
-def test_filters_on_a_dropped_and_added_name_see_nulls(spark: Any, table: Any) -> None:
-    with table.update_schema() as update:
+def test_filters_on_a_dropped_and_added_name_see_nulls(spark: Any, made: Any) -> None:
+    with made.update_schema() as update:
         update.delete_column("b")
-    with table.update_schema() as update:
+    with made.update_schema() as update:
         update.add_column("b", StringType())
-    df = scan(spark, table).to_df()
+    df = scan(spark, made).to_df()
     assert df.where("b is null").count() == 50
     assert df.where("b = '100005'").count() == 0
 
 
-def test_nested_fields_are_renamed_added_dropped_and_cut(spark: Any, table: Any) -> None:
-    with table.update_schema() as update:
+def test_nested_fields_are_renamed_added_dropped_and_cut(spark: Any, made: Any) -> None:
+    with made.update_schema() as update:
         update.rename_column("s.x", "z")
         update.delete_column("s.y")
         update.add_column(("s", "y"), DoubleType())
-    assert rows(scan(spark, table, columns=["s"], where="a = 3")) == [((3, None),)]
-    assert rows(scan(spark, table, columns=["s.z"], where="s.y is null and a = 4")) == [((4,),)]
+    assert rows(scan(spark, made, columns=["s"], where="a = 3")) == [((3, None),)]
+    assert rows(scan(spark, made, columns=["s.z"], where="s.y is null and a = 4")) == [((4,),)]
 
 
-def test_promoted_columns_and_older_files(spark: Any, lake: SqlCatalog) -> None:
+def test_promoted_columns_and_older_files(spark: Any, catalog: SqlCatalog) -> None:
     first = pa.table({"i": pa.array([1, -1], pa.int32()), "f": pa.array([0.5, None], pa.float32())})
-    made = lake.create_table("db.p", schema=first.schema)
+    made = catalog.create_table("db.p", schema=first.schema)
     made.append(first)
     with made.update_schema() as update:
         update.update_column("i", LongType())
@@ -100,14 +100,14 @@ def test_promoted_columns_and_older_files(spark: Any, lake: SqlCatalog) -> None:
     assert rows(scan(spark, made, where="i > 1")) == [(2**40, 0.1)]
 
 
-def test_metadata_columns_of_a_partitioned_table(spark: Any, lake: SqlCatalog) -> None:
+def test_metadata_columns_of_a_partitioned_table(spark: Any, catalog: SqlCatalog) -> None:
     data = pa.table(
         {
             "d": pa.array([dt.date(2024, 1, 1), dt.date(1969, 12, 31)], pa.date32()),
             "n": pa.array(["x", "y"]),
         }
     )
-    made = lake.create_table("db.m", schema=data.schema)
+    made = catalog.create_table("db.m", schema=data.schema)
     with made.update_spec() as update:
         update.add_identity("d")
         update.add_identity("n")
@@ -121,44 +121,42 @@ def test_metadata_columns_of_a_partitioned_table(spark: Any, lake: SqlCatalog) -
     ]
 
 
-def test_time_travel_reads_with_the_schema_of_then(spark: Any, table: Any) -> None:
-    before = table.current_snapshot().snapshot_id
-    with table.update_schema() as update:
+def test_time_travel_reads_with_the_schema_of_then(spark: Any, made: Any) -> None:
+    before = made.current_snapshot().snapshot_id
+    with made.update_schema() as update:
         update.rename_column("a", "renamed")
-    table.append(people(50).rename_columns(["renamed", "b", "s"]))
-    then = scan(spark, table, snapshot_id=before)
+    made.append(people(50).rename_columns(["renamed", "b", "s"]))
+    then = scan(spark, made, snapshot_id=before)
     assert then.to_df().columns == ["a", "b", "s"]
     assert then.count() == 50
-    assert scan(spark, table).count() == 100
+    assert scan(spark, made).count() == 100
 
 
-def test_results_carry_no_field_ids_and_can_be_counted_from_metadata(
-    spark: Any, table: Any
-) -> None:
-    found = scan(spark, table)
+def test_results_carry_no_field_ids_and_can_be_counted_from_metadata(spark: Any, made: Any) -> None:
+    found = scan(spark, made)
     assert [field.metadata for field in found.to_df().schema.fields] == [{}, {}, {}]
     assert found.count() == 50
-    assert scan(spark, table, where="a >= 0").count() == 50
-    assert scan(spark, table, where="a > 10").count() == 39
+    assert scan(spark, made, where="a >= 0").count() == 50
+    assert scan(spark, made, where="a > 10").count() == 39
 
 
-def test_no_files_is_an_empty_dataframe_of_the_schema(spark: Any, table: Any) -> None:
-    found = scan(spark, table, where="a = -5", columns=["s.y", "_partition", "a"])
+def test_no_files_is_an_empty_dataframe_of_the_schema(spark: Any, made: Any) -> None:
+    found = scan(spark, made, where="a = -5", columns=["s.y", "_partition", "a"])
     assert found.to_df().collect() == []
     assert found.to_df().columns == ["s", "_partition", "a"]
     assert found.to_arrow().num_rows == 0
 
 
-def test_a_missing_file_is_named_with_its_snapshot(spark: Any, table: Any) -> None:
-    (task,) = table.scan().plan_files()
-    found = scan(spark, table)
+def test_a_missing_file_is_named_with_its_snapshot(spark: Any, made: Any) -> None:
+    (task,) = made.scan().plan_files()
+    found = scan(spark, made)
     found.to_df()
     Path(task.file.file_path.removeprefix("file://")).unlink()
-    with pytest.raises(MissingFileError, match=str(table.current_snapshot().snapshot_id)) as caught:
+    with pytest.raises(MissingFileError, match=str(made.current_snapshot().snapshot_id)) as caught:
         found.to_arrow()
     assert task.file.file_path.rsplit("/", 1)[1] in str(caught.value)
 
 
-def test_a_predicate_must_be_one(spark: Any, table: Any) -> None:
+def test_a_predicate_must_be_one(spark: Any, made: Any) -> None:
     with pytest.raises(PredicateError):
-        scan(spark, table, where=5)
+        scan(spark, made, where=5)

@@ -31,7 +31,7 @@ SMALL_PARTS = {
 
 
 @pytest.fixture
-def table(tmp_path: Path, spark: SparkSession) -> MadeTable:
+def made(tmp_path: Path, spark: SparkSession) -> MadeTable:
     """A file of small row groups whose ids are its positions, some of them deleted; and another."""
     prepare_session(spark)
     made = MadeTable(tmp_path / "table")
@@ -50,7 +50,7 @@ def ids(rows: DataFrame) -> list[int]:
 @pytest.mark.parametrize(("parts", "form"), one_of_each(SMALL_PARTS, ["a value", "rows"]))
 def test_deleted_rows_stay_out(
     spark: SparkSession,
-    table: MadeTable,
+    made: MadeTable,
     monkeypatch: pytest.MonkeyPatch,
     parts: str,
     form: str,
@@ -59,11 +59,11 @@ def test_deleted_rows_stay_out(
     if form == "rows":
         monkeypatch.setattr(bitmaps, "ARRAY_BYTES", 0)
     with temporary_settings(spark, SMALL_PARTS[parts]):
-        rows = table.dataframe(spark)
+        rows = made.dataframe(spark)
         assert rows.columns == ["id", "kind", "name"]
         assert ids(rows) == LIVE
         assert ids(rows.where("id between 390 and 510")) == [n for n in LIVE if 390 <= n <= 510]
-        placed = table.dataframe(spark, ["id", "_pos"])
+        placed = made.dataframe(spark, ["id", "_pos"])
         assert ids(placed.where("id = _pos")) == LIVE
         assert ids(placed.where("_pos in (1, 7, 8, 450, 999)")) == [1, 8, 999]
 
@@ -88,9 +88,9 @@ def test_a_column_of_the_reserved_name(
         assert sorted(map(tuple, others)) == [(n, n) for n in range(9)]
 
 
-def test_an_unknown_source_of_numbers_is_refused(spark: SparkSession, table: MadeTable) -> None:
+def test_an_unknown_source_of_numbers_is_refused(spark: SparkSession, made: MadeTable) -> None:
     with (
         temporary_settings(spark, {ROW_NUMBERS_SETTING: "perhaps"}),
         pytest.raises(ConfigurationError, match="must be auto, reserved or metadata"),
     ):
-        table.dataframe(spark)
+        made.dataframe(spark)

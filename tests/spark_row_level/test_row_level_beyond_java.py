@@ -10,10 +10,9 @@ MODES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", 
 
 
 @pytest.fixture
-def table(lake, spark):
-    made = lake.create_table("db.t", "k bigint, d double, v string", properties=MODES)
-    made.append(spark.sql("select id as k, double(id) as d, 'old' as v from range(0, 6)"))
-    return made
+def table_settings():
+    rows = "select id as k, double(id) as d, 'old' as v from range(0, 6)"
+    return {"schema": "k bigint, d double, v string", "properties": MODES, "appends": [rows]}
 
 
 def rows_of(table, *columns):

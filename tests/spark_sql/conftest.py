@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import frazil
-
 
 @pytest.fixture
-def lake(spark, tmp_path):
-    """A lake of one test, named `lake`."""
-    made = frazil.connect(spark, warehouse=str(tmp_path / "lake"), name="lake")
-    made.create_namespace("db")
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def shared_lake(spark, tmp_path_factory):
-    """A lake of one module, named `lake` too; no test changes its tables."""
-    made = frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("lake")), name="lake")
-    made.create_namespace("db")
-    yield made
-    made.close()
+def lake_settings(lake_settings):
+    """A lake named `lake`, as statements call it."""
+    return {**lake_settings, "name": "lake"}
 
 
 @pytest.fixture

@@ -88,6 +88,6 @@ def rows(spark):
 
 
 @pytest.fixture
-def table(lake):
+def table_settings():
     """An empty table."""
-    return lake.create_table("db.t", DDL)
+    return {"schema": DDL}

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from test_spark_table_position_deletes import vector, written
 
-import frazil
 from ci_share import only_in_soak
 from frazil.errors import ValidationError
 from frazil.format.manifests import DataFile
@@ -73,18 +72,16 @@ def check(table, aggregates, *, by=(), keys=None, where=None):
 
 
 @pytest.fixture(scope="module")
-def table(spark, tmp_path_factory):
+def numbers(spark, shared_lake):
     """Two files of ten rows, which no test changes."""
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("aggregates"))) as lake:
-        lake.create_namespace("db")
-        made = lake.create_table("db.t", DDL)
-        made.append(rows_of(spark, 0, 10))
-        made.append(rows_of(spark, 10, 20))
-        yield made
+    made = shared_lake.create_table("db.t", DDL)
+    made.append(rows_of(spark, 0, 10))
+    made.append(rows_of(spark, 10, 20))
+    return made
 
 
-def test_types_and_names(table):
-    found = table.scan().aggregate(["COUNT(*)", "min(id) as first", "max( s.a )", "count(y)"])
+def test_types_and_names(numbers):
+    found = numbers.scan().aggregate(["COUNT(*)", "min(id) as first", "max( s.a )", "count(y)"])
     df = found.to_df()
     assert [(f.name, f.dataType.simpleString()) for f in df.schema.fields] == [
         ("count(*)", "bigint"), ("first", "bigint"), ("max(s.a)", "int"), ("count(y)", "bigint"),
@@ -92,40 +89,40 @@ def test_types_and_names(table):
     assert [tuple(row) for row in df.collect()] == [(20, 0, 19, 20)]
 
 
-def test_what_metadata_answers(table):
+def test_what_metadata_answers(numbers):
     """All that Spark's writer states exactly: bounds of text and bytes are cut."""
     unsure = {f"{f}({c})" for f in ("min", "max") for c in ("city", "y")}
     for aggregate in EVERYTHING:
-        found = table.scan().aggregate([aggregate])
+        found = numbers.scan().aggregate([aggregate])
         assert found.files_to_scan == (2 if aggregate in unsure else 0), aggregate
     answered = [each for each in EVERYTHING if each not in unsure]
-    assert check(table, answered) == (2, 0)
+    assert check(numbers, answered) == (2, 0)
 
 
-def test_all_together(table):
-    check(table, EVERYTHING)
+def test_all_together(numbers):
+    check(numbers, EVERYTHING)
 
 
-def test_incremental_scans_aggregate_what_was_appended(table):
-    first = table.metadata.snapshots[0].snapshot_id
-    scan = table.incremental(first)
+def test_incremental_scans_aggregate_what_was_appended(numbers):
+    first = numbers.metadata.snapshots[0].snapshot_id
+    scan = numbers.incremental(first)
     assert [tuple(r) for r in scan.aggregate(["count(*)", "min(id)"]).to_df().collect()] == [
         (10, 10)
     ]
     assert scan.count() == 10
 
 
-def test_explained(table):
-    found = table.scan(where="id < 15").aggregate(["count(*)", "max(n)"])
+def test_explained(numbers):
+    found = numbers.scan(where="id < 15").aggregate(["count(*)", "max(n)"])
     assert repr(found) == found.explain()
     assert "from metadata  1 of 2 files" in found.explain()
     assert "to scan        1 files" in found.explain()
     assert [tuple(row) for row in found.to_df().collect()] == [(15, 14)]
 
 
-def test_empty_tables_and_no_matches(lake, table):
+def test_empty_tables_and_no_matches(lake, numbers):
     empty = lake.create_table("db.e", DDL, partition_by=["city"])
-    for scan in (empty.scan(), table.scan(where="id > 1000")):
+    for scan in (empty.scan(), numbers.scan(where="id > 1000")):
         found = scan.aggregate(["count(*)", "min(city)", "max(m)", "count(x)"])
         assert [tuple(row) for row in found.to_df().collect()] == [(0, None, None, 0)]
         assert scan.aggregate(["count(*)", "max(id)"], by=["city"]).to_df().collect() == []
@@ -154,8 +151,8 @@ def test_partition_values_answer_for_text(lake, spark):
     assert check(made, ["min(city)", "max(city)", "count(city)"]) == (4, 0)
 
 
-def test_groups_that_are_no_partitions_are_read(table):
-    assert check(table, ["count(*)", "max(id)"], by=["city"]) == (0, 2)
+def test_groups_that_are_no_partitions_are_read(numbers):
+    assert check(numbers, ["count(*)", "max(id)"], by=["city"]) == (0, 2)
 
 
 def test_evolved_specs(lake, spark):
@@ -298,13 +295,15 @@ def test_missing_metrics_are_not_guessed(lake, spark, lost):
     check(made, ["count(*)", "count(n)", "min(n)", "max(id)", "count(s.a)", "min(s.a)"])
 
 
-def test_unknown_record_counts_are_not_summed(table):
+def test_unknown_record_counts_are_not_summed(numbers):
     """Files without metrics that Java adds to a table have a record count of -1."""
-    plan = table.scan().plan()
+    plan = numbers.scan().plan()
     unknown = pl.when(pl.col("ordinal") == 1).then(-1).otherwise(pl.col("record_count"))
     doctored = replace(plan, files=plan.files.with_columns(unknown.alias("record_count")))
     rows = Measure("count", None, "rows")
-    found = answer(doctored, [rows], (), schema=table.schema, specs=table.metadata.partition_specs)
+    found = answer(
+        doctored, [rows], (), schema=numbers.schema, specs=numbers.metadata.partition_specs
+    )
     assert (found.answered.to_list(), found.scanned.to_list()) == ([0], [1])
     assert found.partial.rows() == [(10,)]
 
@@ -357,14 +356,14 @@ def test_position_deletes_are_read(lake, spark, tmp_path):
         (["count(*)"], ["s"], "identity|partition|struct"),
     ],
 )
-def test_wrong_requests(table, aggregates, by, message):
+def test_wrong_requests(numbers, aggregates, by, message):
     with pytest.raises(ValidationError, match=message):
-        table.scan().aggregate(aggregates, by=by)
+        numbers.scan().aggregate(aggregates, by=by)
 
 
-def test_one_name_is_taken_as_text(table):
-    lists = table.scan().aggregate(["count(*)"], by=["city"]).to_df()
-    alone = table.scan().aggregate("count(*)", by="city").to_df()
+def test_one_name_is_taken_as_text(numbers):
+    lists = numbers.scan().aggregate(["count(*)"], by=["city"]).to_df()
+    alone = numbers.scan().aggregate("count(*)", by="city").to_df()
     assert shown(alone) == shown(lists)
 
 

@@ -26,7 +26,7 @@ NULLS = (None, None, None, None, None, None)
 
 
 @pytest.fixture
-def table(lake, spark):
+def dropped(lake, spark):
     made = lake.create_table("db.t", SOURCES, partition_by=PARTITIONING)
     made.append(
         spark.sql(
@@ -62,44 +62,44 @@ def partitions_in(df):
         ["files", "all_files", "partitions"], ["driver", "executors"], without=("all_files",)
     ),
 )
-def test_partitions_have_the_values_that_they_were_made_of(table, monkeypatch, name, place):
+def test_partitions_have_the_values_that_they_were_made_of(dropped, monkeypatch, name, place):
     if place == "executors":
         monkeypatch.setattr(costs, "DECODED_BYTES", 0)
-    assert partitions_in(getattr(table.inspect.dataframes, name)()) == [NULLS, OSLO]
+    assert partitions_in(getattr(dropped.inspect.dataframes, name)()) == [NULLS, OSLO]
 
 
-def test_entries_manifests_and_position_deletes(table):
-    entries = table.inspect.dataframes.entries().selectExpr("data_file.partition")
+def test_entries_manifests_and_position_deletes(dropped):
+    entries = dropped.inspect.dataframes.entries().selectExpr("data_file.partition")
     assert partitions_in(entries) == [NULLS, OSLO]
     bounds = [
         [(part.lower_bound, part.upper_bound) for part in row.partition_summaries]
-        for row in table.inspect.dataframes.manifests().collect()
+        for row in dropped.inspect.dataframes.manifests().collect()
     ]
     shown = ("Oslo", "Os", "12.50", "2024-01-01", "0", "7")
     assert sorted(bounds) == [[], [(value, value) for value in shown]]
-    assert table.inspect.dataframes.position_deletes().collect() == []
+    assert dropped.inspect.dataframes.position_deletes().collect() == []
 
 
-def test_the_partition_of_a_row(table):
-    df = table.scan(columns=["id", "_partition"]).to_df()
+def test_the_partition_of_a_row(dropped):
+    df = dropped.scan(columns=["id", "_partition"]).to_df()
     assert rows_of(df.selectExpr("id", "_partition.city", "_partition.ts_day")) == [
         (1, "Oslo", dt.date(2024, 1, 1)),
         (2, None, None),
     ]
 
 
-def test_a_source_that_no_schema_knows_is_unknown(table, spark):
+def test_a_source_that_no_schema_knows_is_unknown(dropped, spark):
     """Where metadata keeps no schema that has the column, its partition values are NULL."""
-    metadata = replace(table.metadata, schemas=(table.metadata.schema,))
-    found = Inspector(metadata, table.metadata_location, table.io).partitions()
+    metadata = replace(dropped.metadata, schemas=(dropped.metadata.schema,))
+    found = Inspector(metadata, dropped.metadata_location, dropped.io).partitions()
     columns = partitions_struct(partition_struct_type(metadata))
     rows = partitions_in(dataframe_of(spark, found, columns, type_support(spark)))
     assert set(rows) == {NULLS, (None, None, None, dt.date(2024, 1, 1), 0, None)}
 
 
-def test_the_command_line_shows_them(table):
-    first = next(row for row in table.inspect.partitions().to_dicts() if row["spec_id"] == 0)
-    shown = partition_text(table.metadata, 0, first["partition"])
+def test_the_command_line_shows_them(dropped):
+    first = next(row for row in dropped.inspect.partitions().to_dicts() if row["spec_id"] == 0)
+    shown = partition_text(dropped.metadata, 0, first["partition"])
     assert shown == (
         "city=Oslo, city_trunc=Os, fare=12.50, ts_day=2024-01-01, id_bucket=0, point.x=7"
     )

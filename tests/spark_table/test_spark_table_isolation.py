@@ -17,11 +17,8 @@ OTHERS = [(3, "b", 2.5)]
 
 
 @pytest.fixture
-def table(lake, spark):
-    """A table with rows."""
-    made = lake.create_table("db.t", SIMPLE)
-    made.append(frame(spark, ROWS).coalesce(1))
-    return made
+def table_settings():
+    return {"schema": SIMPLE, "appends": [ROWS]}
 
 
 def read(table):

@@ -86,7 +86,7 @@ def columns_of(df):
 
 
 @pytest.fixture
-def table(lake, spark):
+def cities(lake, spark):
     made = lake.create_table("db.t", SIMPLE, partition_by=["city"])
     made.append(frame(spark, [(1, "a", 0.5), (2, "a", float("nan")), (3, None, None)]))
     made.create_tag("first")
@@ -94,11 +94,11 @@ def table(lake, spark):
     return made
 
 
-def test_columns(lake, table):
+def test_columns(lake, cities):
     """Of an empty table too."""
     empty = lake.create_table("db.empty", SIMPLE, partition_by=["city"])
     for name, expected in COLUMNS.items():
-        for each in (table, empty):
+        for each in (cities, empty):
             assert columns_of(getattr(each.inspect.dataframes, name)()) == expected, name
 
 
@@ -114,20 +114,20 @@ def test_unpartitioned_tables_have_no_partition(lake, spark):
     )
 
 
-def test_what_they_tell(table):
-    first, second = table.metadata.snapshots
-    history = table.history().orderBy("made_current_at").collect()
+def test_what_they_tell(cities):
+    first, second = cities.metadata.snapshots
+    history = cities.history().orderBy("made_current_at").collect()
     assert [(r.snapshot_id, r.parent_id, r.is_current_ancestor) for r in history] == [
         (first.snapshot_id, None, True),
         (second.snapshot_id, first.snapshot_id, True),
     ]
     utc = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC).replace(tzinfo=None)
     assert history[0].made_current_at == utc
-    summary = table.snapshots().where("operation = 'overwrite'").collect()[0].summary
+    summary = cities.snapshots().where("operation = 'overwrite'").collect()[0].summary
     assert summary["added-records"] == "1"
     assert "operation" not in summary
-    assert rows_of(table.refs(), "name", "type") == [("first", "TAG"), ("main", "BRANCH")]
-    live = table.files().orderBy("partition.city").collect()
+    assert rows_of(cities.refs(), "name", "type") == [("first", "TAG"), ("main", "BRANCH")]
+    live = cities.files().orderBy("partition.city").collect()
     assert [(r.content, r.file_format, r.partition.city, r.record_count) for r in live] == [
         (0, "PARQUET", None, 1),
         (0, "PARQUET", "b", 1),
@@ -138,30 +138,32 @@ def test_what_they_tell(table):
     assert live[1].readable_metrics.id.lower_bound == 4
     assert live[1].readable_metrics.city.upper_bound == "b"
     assert live[0].readable_metrics.x.null_value_count == 1
-    assert {row.status for row in table.inspect.dataframes.entries().collect()} <= {0, 1, 2}
+    assert {row.status for row in cities.inspect.dataframes.entries().collect()} <= {0, 1, 2}
     assert (
-        sum(r.added_data_files_count for r in table.inspect.dataframes.manifests().collect()) == 1
+        sum(r.added_data_files_count for r in cities.inspect.dataframes.manifests().collect()) == 1
     )
-    assert rows_of(table.partitions(), "partition.city", "record_count") == [(None, 1), ("b", 1)]
-    assert {r.last_updated_snapshot_id for r in table.partitions().collect()} == {
+    assert rows_of(cities.partitions(), "partition.city", "record_count") == [(None, 1), ("b", 1)]
+    assert {r.last_updated_snapshot_id for r in cities.partitions().collect()} == {
         first.snapshot_id, second.snapshot_id,
     }  # fmt: skip
-    log = table.inspect.dataframes.metadata_log_entries().orderBy("timestamp").collect()
-    assert log[-1].file == table.metadata_location
+    log = cities.inspect.dataframes.metadata_log_entries().orderBy("timestamp").collect()
+    assert log[-1].file == cities.metadata_location
     assert log[-1].latest_snapshot_id == second.snapshot_id
-    assert table.inspect.dataframes.delete_files().count() == 0
+    assert cities.inspect.dataframes.delete_files().count() == 0
 
 
-def test_other_snapshots(table):
-    first = table.metadata.snapshots[0]
+def test_other_snapshots(cities):
+    first = cities.metadata.snapshots[0]
     for moment in ({"snapshot_id": first.snapshot_id}, {"ref": "first"},
                    {"as_of": first.timestamp_ms}):  # fmt: skip
-        assert table.files(**moment).count() == 2
-        assert rows_of(table.partitions(**moment), "partition.city") == [(None,), ("a",)]
-        assert table.inspect.dataframes.manifests(**moment).count() == 1
-        assert table.inspect.dataframes.entries(**moment).count() == 2
-    assert table.inspect.dataframes.all_data_files().select("file_path").distinct().count() == 3
-    references = table.inspect.dataframes.all_manifests().select("reference_snapshot_id").distinct()
+        assert cities.files(**moment).count() == 2
+        assert rows_of(cities.partitions(**moment), "partition.city") == [(None,), ("a",)]
+        assert cities.inspect.dataframes.manifests(**moment).count() == 1
+        assert cities.inspect.dataframes.entries(**moment).count() == 2
+    assert cities.inspect.dataframes.all_data_files().select("file_path").distinct().count() == 3
+    references = (
+        cities.inspect.dataframes.all_manifests().select("reference_snapshot_id").distinct()
+    )
     assert references.count() == 2
 
 

@@ -13,11 +13,6 @@ from frazil.errors import UnsupportedError
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def table(lake):
-    return lake.create_table("db.t", "id bigint")
-
-
 @pytest.fixture(params=["Lake", "Table", "Scan", "TableTransaction"])
 def held(request, lake, table):
     """One of the objects that a user holds."""

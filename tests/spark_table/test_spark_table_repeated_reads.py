@@ -37,10 +37,9 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 
 @pytest.fixture
-def table(lake: Lake, spark: Any) -> frazil.Table:
-    made = lake.create_table("db.t", "id bigint, city string, x double", format_version=3)
-    made.append(frame(spark, ROWS).coalesce(1).sortWithinPartitions("id"))
-    return made
+def table_settings() -> dict[str, Any]:
+    schema = "id bigint, city string, x double"
+    return {"schema": schema, "format_version": 3, "appends": [ROWS]}
 
 
 def delete(table: frazil.Table, positions: Sequence[int]) -> None:

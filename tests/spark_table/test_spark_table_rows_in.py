@@ -22,8 +22,8 @@ FRAMES = {
 
 
 @pytest.fixture
-def table(lake):
-    return lake.create_table("db.t", SIMPLE.replace(" not null", ""))
+def table_settings():
+    return {"schema": SIMPLE.replace(" not null", "")}
 
 
 @pytest.mark.parametrize("kind", FRAMES)

@@ -63,13 +63,10 @@ def local_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None
 
 
 @pytest.fixture
-def table(spark: Any, tmp_path: Path, session_zone: Any) -> Iterator[frazil.Table]:
+def table_settings(session_zone: Any) -> dict[str, Any]:
     session_zone("America/Los_Angeles")
-    with frazil.connect(spark, warehouse=str(tmp_path)) as lake:
-        lake.create_namespace("db")
-        table = lake.create_table("db.t", "id int, ts timestamp", partition_by=["hour(ts)"])
-        table.append(spark.sql(f"select * from {ROWS} as t(id, ts)"))
-        yield table
+    rows = f"select * from {ROWS} as t(id, ts)"
+    return {"schema": "id int, ts timestamp", "partition_by": ["hour(ts)"], "appends": [rows]}
 
 
 def found(table: frazil.Table, where: Any) -> list[int]:

@@ -8,21 +8,23 @@ import pytest
 from catalog_cases import serve_properties
 from transaction_cases import make_tables
 
-import frazil
-
 
 @pytest.fixture(params=["sqlite"])
-def lake(request, spark, tmp_path):
-    """A lake on a database or behind a server, with the tables `db.a` and `db.b`."""
+def lake_settings(request, tmp_path):
+    """A lake on a database or behind a server."""
     with contextlib.ExitStack() as stack:
         settings = {"warehouse": str(tmp_path / "lake")}
         if request.param == "postgres":
             settings |= {"type": "sql", "uri": request.getfixturevalue("postgres_url")}
         if request.param == "serve":
             settings = stack.enter_context(serve_properties(tmp_path))
-        made = stack.enter_context(frazil.connect(spark, **settings, name="lake"))
-        make_tables(made)
-        yield made
+        yield {**settings, "name": "lake"}
+
+
+@pytest.fixture
+def tables(lake):
+    """The lake's tables `db.a` and `db.b`."""
+    return make_tables(lake)
 
 
 @pytest.fixture

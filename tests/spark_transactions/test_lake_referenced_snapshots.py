@@ -19,10 +19,8 @@ def properties(tmp_path):
 
 
 @pytest.fixture
-def lake(spark, properties):
-    with frazil.connect(spark, **properties, name="lake") as opened:
-        opened.create_namespace("db")
-        yield opened
+def lake_settings(properties):
+    return {**properties, "name": "lake"}
 
 
 def rows(frame):

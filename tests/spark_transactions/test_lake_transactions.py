@@ -19,10 +19,12 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
 
-@pytest.mark.parametrize("lake", [only_in_soak("sqlite"), "postgres", "serve"], indirect=True)
+@pytest.mark.parametrize(
+    "lake_settings", [only_in_soak("sqlite"), "postgres", "serve"], indirect=True
+)
 def test_all_changes_are_one_and_each_sees_the_last(lake, spark):
     versions = [len(lake.load_table(name).metadata.metadata_log) for name in ("db.a", "db.b")]
     with lake.transaction() as tx:
@@ -264,7 +266,7 @@ def test_others_kept_being_first(lake, spark, files, monkeypatch):
     assert files() == before
 
 
-@pytest.mark.parametrize("lake", ["sqlite", "serve"], indirect=True)
+@pytest.mark.parametrize("lake_settings", ["sqlite", "serve"], indirect=True)
 def test_a_name_that_is_taken_meanwhile(lake, spark, files):
     tx = lake.transaction()
     tx.table("db.a").append(frame(spark, [(3, 30)]))

@@ -33,12 +33,10 @@ def changed(table, changes, mode="equality-deletes", ddl=CHANGES, **more):
 
 
 @pytest.fixture(params=[only_in_soak(2), 3])
-def table(lake, request):
-    """A table with rows of two commits."""
-    made = lake.create_table("db.t", DDL, format_version=request.param)
-    made.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
-    made.append(lake.spark.createDataFrame([(3, "c", "x"), (4, "d", None)], DDL))
-    return made
+def table_settings(request):
+    """Rows of two commits."""
+    appends = [[(1, "a", "x"), (2, "b", "y")], [(3, "c", "x"), (4, "d", None)]]
+    return {"schema": DDL, "format_version": request.param, "appends": appends}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -114,9 +114,9 @@ K = "k int, n int, part string, op string"
 
 
 @pytest.fixture
-def table(lake):
+def table_settings():
     """An empty table, partitioned by another column than the key."""
-    return lake.create_table("db.t", DDL.format("int"), partition_by=["part"], format_version=3)
+    return {"schema": DDL.format("int"), "partition_by": ["part"], "format_version": 3}
 
 
 def test_one_key_comes_goes_and_comes_again(table):

@@ -22,11 +22,9 @@ def rows(table):
 
 
 @pytest.fixture
-def table(lake):
+def table_settings():
     """A table with two rows."""
-    made = lake.create_table("db.t", DDL, format_version=2)
-    made.append(lake.spark.createDataFrame([(1, "a"), (2, "b")], DDL))
-    return made
+    return {"schema": DDL, "format_version": 2, "appends": [[(1, "a"), (2, "b")]]}
 
 
 def test_plain_rows_with_words_of_ones_own(table):

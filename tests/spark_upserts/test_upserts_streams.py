@@ -54,9 +54,9 @@ def feed(spark, tmp_path):
 
 
 @pytest.fixture
-def table(lake):
+def table_settings():
     """An empty table."""
-    return lake.create_table("db.t", DDL, format_version=2)
+    return {"schema": DDL, "format_version": 2}
 
 
 def rows(table):

@@ -46,7 +46,7 @@ def io() -> CountingIO:
 
 
 @pytest.fixture
-def table(tmp_path: Path, io: CountingIO) -> TableHandle:
+def handle(tmp_path: Path, io: CountingIO) -> TableHandle:
     """A table of as many manifests as files, all of one partition."""
     table = made_by(open_catalog("filesystem", tmp_path, io=io), properties=NO_MERGE)
     for number in range(MANY):
@@ -64,68 +64,68 @@ def planned(table: TableHandle, *files: str) -> list[Any]:
 
 
 def test_removing_a_planned_file_opens_its_manifest_alone(
-    table: TableHandle, io: CountingIO
+    handle: TableHandle, io: CountingIO
 ) -> None:
-    (file,) = planned(table, "f07")
-    table.io.caches.clear()
+    (file,) = planned(handle, "f07")
+    handle.io.caches.clear()
     io.opened.clear()
-    table.files.overwrite([data_file("new")], removed=[file])
+    handle.files.overwrite([data_file("new")], removed=[file])
     # For its columns, and for the bytes that are copied.
     assert io.opened["manifest"] <= 2
     assert io.opened["list"] == 1
-    assert names(table) == sorted(["new", *(f"f{n:02d}" for n in range(MANY) if n != 7)])
+    assert names(handle) == sorted(["new", *(f"f{n:02d}" for n in range(MANY) if n != 7)])
 
 
 def test_a_planned_file_is_found_in_the_manifest_that_another_commit_wrote(
-    table: TableHandle,
+    handle: TableHandle,
 ) -> None:
-    first, second = planned(table, "f07"), planned(table, "f08")
-    table.set_properties(MERGE)
-    table.files.append([data_file("merging")])
-    table.files.delete(removed=first)
-    assert "f07" not in names(table)
+    first, second = planned(handle, "f07"), planned(handle, "f08")
+    handle.set_properties(MERGE)
+    handle.files.append([data_file("merging")])
+    handle.files.delete(removed=first)
+    assert "f07" not in names(handle)
     with pytest.raises(ConflictError, match="f07"):
-        table.files.delete(removed=[*first, *second])
-    assert "f08" in names(table)
+        handle.files.delete(removed=[*first, *second])
+    assert "f08" in names(handle)
 
 
-def test_a_file_that_is_listed_twice_goes_from_both_manifests(table: TableHandle) -> None:
-    table.files.fast_append([data_file("f07")])
-    both = planned(table, "f07")
+def test_a_file_that_is_listed_twice_goes_from_both_manifests(handle: TableHandle) -> None:
+    handle.files.fast_append([data_file("f07")])
+    both = planned(handle, "f07")
     assert len(both) == 2
-    table.files.delete(removed=both)
-    assert "f07" not in names(table)
+    handle.files.delete(removed=both)
+    assert "f07" not in names(handle)
 
 
-def test_expiry_asks_for_the_lists_beside_what_expires(table: TableHandle, io: CountingIO) -> None:
-    oldest = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:10]]
-    table.maintenance.expire_snapshots(snapshot_ids=oldest)
+def test_expiry_asks_for_the_lists_beside_what_expires(handle: TableHandle, io: CountingIO) -> None:
+    oldest = [snapshot.snapshot_id for snapshot in handle.metadata.snapshots[:10]]
+    handle.maintenance.expire_snapshots(snapshot_ids=oldest)
     # Ten that expire, and the one that follows them.
     assert io.opened["list"] == 11
-    assert len(table.metadata.snapshots) == MANY - 10
+    assert len(handle.metadata.snapshots) == MANY - 10
     io.opened.clear()
-    table.io.caches.clear()
+    handle.io.caches.clear()
     # The oldest one's parent is not known any more, and nothing kept is as old.
-    oldest = [snapshot.snapshot_id for snapshot in table.metadata.snapshots[:2]]
-    table.maintenance.expire_snapshots(snapshot_ids=oldest)
+    oldest = [snapshot.snapshot_id for snapshot in handle.metadata.snapshots[:2]]
+    handle.maintenance.expire_snapshots(snapshot_ids=oldest)
     assert io.opened["list"] == 3
-    assert avro_files(table) == avro_files_in_use(table)
+    assert avro_files(handle) == avro_files_in_use(handle)
 
 
-def test_expiry_keeps_what_a_tag_behind_a_gap_needs(table: TableHandle) -> None:
+def test_expiry_keeps_what_a_tag_behind_a_gap_needs(handle: TableHandle) -> None:
     """The tagged snapshot and the expired one are linked by a snapshot that went before."""
-    tagged, gone, last = table.metadata.snapshots[3:6]
-    table.create_tag("kept", snapshot_id=tagged.snapshot_id)
-    table.create_branch("kept too", snapshot_id=tagged.snapshot_id)
-    table.maintenance.expire_snapshots(snapshot_ids=[gone.snapshot_id])
-    table.io.caches.clear()
-    table.set_properties(MERGE)
-    table.files.append([data_file("merging")])
-    others = [each.snapshot_id for each in table.metadata.snapshots[4:-1]]
+    tagged, gone, last = handle.metadata.snapshots[3:6]
+    handle.create_tag("kept", snapshot_id=tagged.snapshot_id)
+    handle.create_branch("kept too", snapshot_id=tagged.snapshot_id)
+    handle.maintenance.expire_snapshots(snapshot_ids=[gone.snapshot_id])
+    handle.io.caches.clear()
+    handle.set_properties(MERGE)
+    handle.files.append([data_file("merging")])
+    others = [each.snapshot_id for each in handle.metadata.snapshots[4:-1]]
     assert last.snapshot_id in others
-    table.maintenance.expire_snapshots(snapshot_ids=others)
-    assert avro_files(table) == avro_files_in_use(table)
-    assert names(table, ref="kept") == [f"f{number:02d}" for number in range(4)]
+    handle.maintenance.expire_snapshots(snapshot_ids=others)
+    assert avro_files(handle) == avro_files_in_use(handle)
+    assert names(handle, ref="kept") == [f"f{number:02d}" for number in range(4)]
 
 
 def test_expiry_keeps_a_file_that_was_published_from_a_staged_snapshot(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ METADATA_TABLES = (
 
 
 @pytest.fixture
-def table(files_catalog: Catalog) -> TableHandle:
+def handle(files_catalog: Catalog) -> TableHandle:
     made = make_table(files_catalog, version=3)
     made.files.append([data_file("a", rows=3)])
     made.files.append([data_file("b", rows=4)])
@@ -79,10 +79,10 @@ WRONG: list[tuple[Any, list[Any], str]] = [
 
 @pytest.mark.parametrize(("change", "values", "message"), WRONG)
 def test_what_cannot_be_meant_is_refused(
-    table: TableHandle, change: Any, values: list[Any], message: str
+    handle: TableHandle, change: Any, values: list[Any], message: str
 ) -> None:
     for value in values:
-        wrong = document(table)
+        wrong = document(handle)
         change(wrong, value)
         with pytest.raises(InvalidMetadataError, match=message) as raised:
             parse_metadata(json.dumps(wrong).encode(), file="f.metadata.json")
@@ -90,8 +90,8 @@ def test_what_cannot_be_meant_is_refused(
         assert raised.value.file == "f.metadata.json"
 
 
-def test_a_snapshot_that_occurs_twice_is_refused(table: TableHandle) -> None:
-    wrong = document(table)
+def test_a_snapshot_that_occurs_twice_is_refused(handle: TableHandle) -> None:
+    wrong = document(handle)
     wrong["snapshots"].append(wrong["snapshots"][0])
     with pytest.raises(InvalidMetadataError, match="occurs twice"):
         parse_metadata(json.dumps(wrong).encode())
@@ -101,9 +101,9 @@ def test_a_snapshot_that_occurs_twice_is_refused(table: TableHandle) -> None:
     ("depth", "message"), [(101, "101 levels"), (330, "330 levels"), (100_000, "too deeply")]
 )
 def test_types_that_nest_too_deeply_are_refused(
-    table: TableHandle, depth: int, message: str
+    handle: TableHandle, depth: int, message: str
 ) -> None:
-    text = json.dumps(document(table))
+    text = json.dumps(document(handle))
     opened = (
         f'{{"type": "list", "element-id": {100 + number}, "element-required": false, "element": '
         for number in range(depth)
@@ -114,51 +114,51 @@ def test_types_that_nest_too_deeply_are_refused(
         parse_metadata(text.encode())
 
 
-def test_parents_in_a_circle_end(table: TableHandle) -> None:
-    circle = document(table)
+def test_parents_in_a_circle_end(handle: TableHandle) -> None:
+    circle = document(handle)
     first, second = (snapshot["snapshot-id"] for snapshot in circle["snapshots"])
     circle["snapshots"][0]["parent-snapshot-id"] = second
     metadata = parse_metadata(json.dumps(circle).encode())
     assert [one.snapshot_id for one in metadata.ancestors_of(second)] == [second, first]
-    assert Inspector(metadata, "f", table.io).history()["is_current_ancestor"].all()
+    assert Inspector(metadata, "f", handle.io).history()["is_current_ancestor"].all()
 
 
-def test_free_text_that_is_no_unicode_is_shown_as_java_shows_it(table: TableHandle) -> None:
-    strange = document(table)
+def test_free_text_that_is_no_unicode_is_shown_as_java_shows_it(handle: TableHandle) -> None:
+    strange = document(handle)
     strange["snapshots"][0]["summary"] |= {LONE: "1", "note": LONE}
     strange["properties"]["note"] = LONE
     metadata = parse_metadata(json.dumps(strange).encode())
     assert parse_metadata(metadata_to_bytes(metadata)) == metadata
-    first = Inspector(metadata, "f", table.io).snapshots().to_dicts()[0]
+    first = Inspector(metadata, "f", handle.io).snapshots().to_dicts()[0]
     summary = {entry["key"]: entry["value"] for entry in first["summary"]}
     assert (summary["?x"], summary["note"]) == ("1", "?x")
 
 
-def test_unsigned_snapshot_ids_are_the_longs_that_manifests_hold(table: TableHandle) -> None:
+def test_unsigned_snapshot_ids_are_the_longs_that_manifests_hold(handle: TableHandle) -> None:
     """Some writers' JSON says 2^64 - n for what their manifests say is -n."""
-    text = table.io.read(table.metadata_location).decode()
-    first, second = (snapshot.snapshot_id for snapshot in table.metadata.snapshots)
+    text = handle.io.read(handle.metadata_location).decode()
+    first, second = (snapshot.snapshot_id for snapshot in handle.metadata.snapshots)
     text = text.replace(f'-id": {second}', f'-id": {2**64 + second - 2**63}')
     metadata = parse_metadata(text.encode())
     assert metadata.current_snapshot_id == 2**63 + second
-    inspector = Inspector(metadata, "f", table.io)
+    inspector = Inspector(metadata, "f", handle.io)
     for name in METADATA_TABLES:
         getattr(inspector, name)()
     assert inspector.snapshots()["snapshot_id"].to_list() == [first, second - 2**63]
     assert inspector.refs()["snapshot_id"].to_list() == [second - 2**63] * 2
-    assert len(plan(metadata, metadata.current_snapshot, table.io).files) == 2
+    assert len(plan(metadata, metadata.current_snapshot, handle.io).files) == 2
 
 
-def test_changes_of_a_snapshot_with_an_unsigned_id(table: TableHandle) -> None:
+def test_changes_of_a_snapshot_with_an_unsigned_id(handle: TableHandle) -> None:
     stored = -5
     entry = ManifestEntry(status=EntryStatus.ADDED, data_file=data_file("c", rows=9))
-    folder = f"{table.location}/metadata"
+    folder = f"{handle.location}/metadata"
     written = write_manifest(
-        table.io, f"{folder}/m.avro", [entry], spec=table.spec, schema=table.schema,
+        handle.io, f"{folder}/m.avro", [entry], spec=handle.spec, schema=handle.schema,
         format_version=2, content=ManifestContent.DATA, snapshot_id=stored,
     )  # fmt: skip
     write_manifest_list(
-        table.io, f"{folder}/l.avro", [written], format_version=2, snapshot_id=stored,
+        handle.io, f"{folder}/l.avro", [written], format_version=2, snapshot_id=stored,
         parent_snapshot_id=None, sequence_number=3,
     )  # fmt: skip
     snapshot = Snapshot(
@@ -168,7 +168,7 @@ def test_changes_of_a_snapshot_with_an_unsigned_id(table: TableHandle) -> None:
         manifest_list=f"{folder}/l.avro",
         summary={"operation": "append"},
     )
-    added = appended_files(table.metadata, [snapshot], table.io).files
+    added = appended_files(handle.metadata, [snapshot], handle.io).files
     assert added["record_count"].to_list() == [9]
 
 
@@ -212,17 +212,17 @@ ENTRIES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "message"), ENTRIES)
 def test_numbers_in_a_manifest_that_cannot_be_meant(
-    table: TableHandle, values: dict[str, Any], message: str
+    handle: TableHandle, values: dict[str, Any], message: str
 ) -> None:
-    snapshot = table.current_snapshot
+    snapshot = handle.current_snapshot
     assert snapshot is not None
-    (manifest, *_) = table.inspect.manifests_of(snapshot)
-    path = f"{table.location}/metadata/strange.avro"
-    data = table.io.read(manifest.manifest_path)
-    table.io.write(path, rewritten(data, lambda row: row["data_file"].update(values)))
-    tables = EntryTables.of(table.metadata)
+    (manifest, *_) = handle.inspect.manifests_of(snapshot)
+    path = f"{handle.location}/metadata/strange.avro"
+    data = handle.io.read(manifest.manifest_path)
+    handle.io.write(path, rewritten(data, lambda row: row["data_file"].update(values)))
+    tables = EntryTables.of(handle.metadata)
     with pytest.raises(InvalidManifestError, match=rf"{message}.*strange\.avro|strange\.avro"):
-        tables.files(table.io, replace(manifest, manifest_path=path))
+        tables.files(handle.io, replace(manifest, manifest_path=path))
 
 
 LISTS: list[tuple[dict[str, Any], str]] = [
@@ -235,15 +235,15 @@ LISTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "message"), LISTS)
 def test_numbers_in_a_manifest_list_that_cannot_be_meant(
-    table: TableHandle, values: dict[str, Any], message: str
+    handle: TableHandle, values: dict[str, Any], message: str
 ) -> None:
-    snapshot = table.current_snapshot
+    snapshot = handle.current_snapshot
     assert snapshot is not None
     assert snapshot.manifest_list is not None
-    path = f"{table.location}/metadata/strange.avro"
-    data = table.io.read(snapshot.manifest_list)
-    table.io.write(path, rewritten(data, lambda row: row.update(values)))
+    path = f"{handle.location}/metadata/strange.avro"
+    data = handle.io.read(snapshot.manifest_list)
+    handle.io.write(path, rewritten(data, lambda row: row.update(values)))
     with pytest.raises(InvalidManifestError, match=message):
-        table.inspect.manifests(replace(snapshot, manifest_list=path))
+        handle.inspect.manifests(replace(snapshot, manifest_list=path))
     with pytest.raises(InvalidManifestError, match=message):
-        plan(table.metadata, replace(snapshot, manifest_list=path), table.io)
+        plan(handle.metadata, replace(snapshot, manifest_list=path), handle.io)
