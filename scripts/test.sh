@@ -4,8 +4,8 @@
 set -u
 python=${1:-.venv/bin/python}
 # What needs a server of Spark Connect is in the first two, so that there are two of them.
-tables="tests/conformance tests/docs tests/spark_attached tests/spark_conditions tests/spark_deletes tests/spark_optimizing tests/spark_procedures tests/spark_read tests/spark_rows tests/spark_table tests/spark_transactions tests/spark_write"
-streams="tests/cdc tests/spark_changes tests/spark_compaction tests/spark_migration tests/spark_sql tests/spark_stream tests/spark_upserts tests/maintenance"
+tables="tests/conformance tests/docs tests/planning tests/spark_attached tests/spark_conditions tests/spark_deletes tests/spark_optimizing tests/spark_procedures tests/spark_read tests/spark_rows tests/spark_table tests/spark_transactions tests/spark_write"
+streams="tests/cdc tests/spark_local tests/spark_changes tests/spark_compaction tests/spark_migration tests/spark_sql tests/spark_stream tests/spark_upserts tests/maintenance"
 other=""
 for folder in tests/*/; do
     folder=${folder%/}

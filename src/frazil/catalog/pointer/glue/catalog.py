@@ -12,14 +12,11 @@ from typing import Any, ClassVar
 from frazil.catalog.identifiers import (
     Identifier,
     parse_named_namespace,
-    parse_namespace,
     parse_table_identifier,
     require_folder_names,
     shown,
 )
-from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.outcome import Sending, new_metadata_file
-from frazil.catalog.pointer.catalog import PointerCatalog
+from frazil.catalog.outcome import Sending
 from frazil.catalog.pointer.glue.connection import GlueConnection
 from frazil.catalog.pointer.glue.entries import GlueTable, new_table_input
 from frazil.catalog.pointer.glue.names import GlueNames
@@ -27,19 +24,17 @@ from frazil.catalog.pointer.glue.namespaces import GlueNamespaces
 from frazil.catalog.pointer.glue.settings import PROPERTY_NAMES, PROPERTY_PREFIXES, GlueSettings
 from frazil.catalog.pointer.glue.tables import GlueTables
 from frazil.catalog.pointer.pointer_race import PointerRace
-from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
+from frazil.catalog.pointer.record_catalog import RecordCatalog
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
 from frazil.errors import (
-    ConfigurationError,
     NoSuchNamespaceError,
     NoSuchTableError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
-from frazil.storage.locations import metadata_version, new_metadata_file_path
-from frazil.storage.paths import join, normalize_location
 
 
-class GlueCatalog(PointerCatalog):
+class GlueCatalog(RecordCatalog[GlueNamespaces]):
     """AWS Glue's Data Catalog, and services that speak its protocol.
 
     Properties: ``warehouse``, ``glue.region``, ``glue.access-key-id`` and the other properties of
@@ -48,7 +43,7 @@ class GlueCatalog(PointerCatalog):
     """
 
     kind: ClassVar[str] = "glue"
-    capabilities: ClassVar[frozenset[Capability]] = PointerCatalog.capabilities | {
+    capabilities: ClassVar[frozenset[Capability]] = RecordCatalog.capabilities | {
         Capability.NAMESPACE_PROPERTIES,
         Capability.RENAMES,
         Capability.TABLE_LOCATIONS,
@@ -72,40 +67,6 @@ class GlueCatalog(PointerCatalog):
 
     def close(self) -> None:
         self._connection.close()
-
-    # -- namespaces ------------------------------------------------------------------------------
-
-    def create_namespace(
-        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
-    ) -> None:
-        self._namespaces.create(parse_named_namespace(namespace), properties or {})
-
-    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
-        self._namespaces.drop(parse_named_namespace(namespace))
-
-    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
-        levels = parse_namespace(parent)
-        if not levels:
-            return self._namespaces.all()
-        if not self._namespaces.is_there(levels):
-            raise self._tables.no_namespace(levels)
-        return []
-
-    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        return self._namespaces.is_there(parse_named_namespace(namespace))
-
-    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
-        return self._namespaces.properties_of(parse_named_namespace(namespace))
-
-    def update_namespace_properties(
-        self,
-        namespace: str | Sequence[str],
-        *,
-        updates: Mapping[str, str] | None = None,
-        removals: Sequence[str] = (),
-    ) -> None:
-        changes = property_changes(updates, removals)
-        self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -139,31 +100,14 @@ class GlueCatalog(PointerCatalog):
         with contextlib.suppress(NoSuchNamespaceError):
             properties = self._namespaces.properties_of(name[:-1])
             if location := properties.get("location"):
-                return join(normalize_location(location), name[-1])
-        warehouse = self.properties.get("warehouse")
-        if not warehouse:
-            raise ConfigurationError(
-                f"no location for {shown(name)}: set the catalog's warehouse or the namespace's "
-                f"location"
-            )
-        return join(normalize_location(warehouse), f"{'.'.join(name[:-1])}.db", name[-1])
+                return self._in_location(location, name)
+        return self._in_warehouse(name, f"{'.'.join(name[:-1])}.db", name[-1])
 
     def _find(self, name: Identifier) -> str | None:
         table = self._tables.find_iceberg(name)
         return None if table is None else self._tables.pointer_of(name, table)
 
-    def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
-        path = new_metadata_file_path(metadata, version=0)
-        data = metadata_bytes(self.io, metadata, path=path)
-        with new_metadata_file(self.io, path, data) as sending:
-            return self._insert(self._loaded(name, metadata, path), sending)
-
-    def _register(
-        self, name: Identifier, metadata: TableMetadata, metadata_location: str
-    ) -> LoadedTable:
-        return self._insert(self._loaded(name, metadata, metadata_location), Sending())
-
-    def _insert(self, table: LoadedTable, sending: Sending) -> LoadedTable:
+    def _insert(self, table: LoadedTable, sending: Sending) -> None:
         name = table.identifier
         self._names.require_table(name)
         made = new_table_input(name[-1], table.metadata, table.metadata_location)
@@ -174,22 +118,18 @@ class GlueCatalog(PointerCatalog):
             properties=table.metadata.properties,
             sending=sending,
         )
-        return table
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         name, found = base.identifier, self._tables.find_iceberg(base.identifier)
         if found is None:
             raise NoSuchTableError(f"the table {shown(name)} was dropped or renamed")
         self._check_pointer(name, base.metadata_location, self._tables.pointer_of(name, found))
-        version = metadata_version(base.metadata_location)
-        path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
-        table = self._loaded(name, updated, path)
-        data = metadata_bytes(self.io, updated, path=path)
-        with new_metadata_file(self.io, path, data) as sending:
+        table = self._successor(base, updated)
+        with self._metadata_file(table) as sending:
             self._tables.update(
                 name,
                 found,
-                new_table_input(name[-1], updated, path, before=found),
+                new_table_input(name[-1], updated, table.metadata_location, before=found),
                 took_place=lambda: self._was_moved(base, table),
                 properties=base.metadata.properties,
                 sending=sending,

@@ -10,7 +10,7 @@ from frazil.catalog.pointer.glue.connection import ALREADY_EXISTS, NOT_FOUND, Gl
 from frazil.catalog.pointer.glue.entries import GlueTable, database_input, database_properties
 from frazil.catalog.pointer.glue.names import GlueNames
 from frazil.catalog.pointer.glue.tables import GlueTables
-from frazil.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError
+from frazil.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NoSuchNamespaceError
 
 
 class GlueNamespaces:
@@ -36,14 +36,20 @@ class GlueNamespaces:
         self._tables = tables
         self._status_checks = status_checks
 
-    def all(self) -> list[Identifier]:
-        """Return the names of all databases, sorted."""
+    def below(self, levels: Identifier) -> list[Identifier]:
+        """Return all databases, sorted, or what lies below one, which is nothing."""
+        if levels:
+            return []
         found = self._glue.pages("get_databases", "DatabaseList")
         return sorted((str(entry["Name"]),) for entry in found if entry is not None)
 
     def is_there(self, namespace: Identifier) -> bool:
         """Return whether there is a database of that name."""
         return self._find(namespace) is not None
+
+    def missing(self, namespace: Identifier) -> NoSuchNamespaceError:
+        """Return the error for a namespace that is not there."""
+        return self._tables.no_namespace(namespace)
 
     def properties_of(self, namespace: Identifier) -> dict[str, str]:
         """Return a namespace's properties; NoSuchNamespaceError if it is not there."""

@@ -9,14 +9,11 @@ from typing import Any, ClassVar
 from frazil.catalog.identifiers import (
     Identifier,
     parse_named_namespace,
-    parse_namespace,
     parse_table_identifier,
     require_folder_names,
     shown,
 )
-from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.outcome import Sending, find_outcome, new_metadata_file
-from frazil.catalog.pointer.catalog import PointerCatalog
+from frazil.catalog.outcome import Sending, find_outcome
 from frazil.catalog.pointer.hive.alters import Alter
 from frazil.catalog.pointer.hive.changes import Change
 from frazil.catalog.pointer.hive.connection import Metastores, thrift_types
@@ -40,23 +37,21 @@ from frazil.catalog.pointer.hive.settings import (
 )
 from frazil.catalog.pointer.hive.views import HiveViewMethods
 from frazil.catalog.pointer.pointer_race import PointerRace
-from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
+from frazil.catalog.pointer.record_catalog import RecordCatalog
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
 from frazil.errors import (
     CommitFailedError,
-    ConfigurationError,
     NoSuchTableError,
     TableAlreadyExistsError,
     ValidationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
-from frazil.storage.locations import metadata_version, new_metadata_file_path
-from frazil.storage.paths import join, normalize_location
 
 _ASKED_TOGETHER = 100
 
 
-class HiveCatalog(HiveViewMethods, PointerCatalog):
+class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
     """A Hive metastore of 2.3 or later, shared with Java's HiveCatalog, PyIceberg and Hive.
 
     Properties: ``uri`` (``thrift://host:9083``, several with commas between), ``warehouse``,
@@ -65,7 +60,7 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
     """
 
     kind: ClassVar[str] = "hive"
-    capabilities: ClassVar[frozenset[Capability]] = PointerCatalog.capabilities | {
+    capabilities: ClassVar[frozenset[Capability]] = RecordCatalog.capabilities | {
         Capability.NAMESPACE_PROPERTIES,
         Capability.RENAMES,
         Capability.TABLE_LOCATIONS,
@@ -84,39 +79,6 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
         self._namespaces = HiveNamespaces(
             self._metastores, name, warehouse=properties.get("warehouse"), form=self._form
         )
-
-    # -- namespaces ------------------------------------------------------------------------------
-
-    def create_namespace(
-        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
-    ) -> None:
-        self._namespaces.create(parse_named_namespace(namespace), properties or {})
-
-    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
-        self._namespaces.drop(parse_named_namespace(namespace))
-
-    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
-        levels = parse_namespace(parent)
-        if not levels:
-            return self._namespaces.names()
-        self._namespaces.required(levels)
-        return []
-
-    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        return self._namespaces.find(parse_named_namespace(namespace)) is not None
-
-    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
-        return self._namespaces.properties_of(parse_named_namespace(namespace))
-
-    def update_namespace_properties(
-        self,
-        namespace: str | Sequence[str],
-        *,
-        updates: Mapping[str, str] | None = None,
-        removals: Sequence[str] = (),
-    ) -> None:
-        changes = property_changes(updates, removals)
-        self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -168,14 +130,8 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
         require_folder_names(name)
         database = self._namespaces.find(name[:-1])
         if database is not None and database.locationUri:
-            return join(normalize_location(database.locationUri), name[-1])
-        warehouse = self.properties.get("warehouse")
-        if not warehouse:
-            raise ConfigurationError(
-                f"no location for {shown(name)}: set the catalog's warehouse or the namespace's "
-                f"location"
-            )
-        return join(normalize_location(warehouse), f"{name[0]}.db", *name[1:])
+            return self._in_location(database.locationUri, name)
+        return self._in_warehouse(name, f"{name[0]}.db", *name[1:])
 
     def close(self) -> None:
         self._metastores.close()
@@ -183,21 +139,6 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
     def _find(self, name: Identifier) -> str | None:
         record = find_record(self._metastores, name)
         return pointer_of(record, name) if record is not None and is_table(record) else None
-
-    def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
-        path = new_metadata_file_path(metadata, version=0)
-        table = self._loaded(name, metadata, path)
-        data = metadata_bytes(self.io, metadata, path=path)
-        with new_metadata_file(self.io, path, data) as sending:
-            self._insert(table, sending)
-        return table
-
-    def _register(
-        self, name: Identifier, metadata: TableMetadata, metadata_location: str
-    ) -> LoadedTable:
-        table = self._loaded(name, metadata, metadata_location)
-        self._insert(table, Sending())
-        return table
 
     def _insert(self, table: LoadedTable, sending: Sending) -> None:
         record = new_record(table, self._form)
@@ -221,11 +162,8 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
             raise
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
-        name, version = base.identifier, metadata_version(base.metadata_location)
-        path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
-        table = self._loaded(name, updated, path)
-        data = metadata_bytes(self.io, updated, path=path)
-        with new_metadata_file(self.io, path, data) as sending:
+        name, table = base.identifier, self._successor(base, updated)
+        with self._metadata_file(table) as sending:
             with self._locked(base) as lock:
                 record = self._record_at(base)
                 set_table(record, base, table, self._form)
@@ -358,7 +296,3 @@ class HiveCatalog(HiveViewMethods, PointerCatalog):
         return TableAlreadyExistsError(
             f"a table of {shown(name)} exists in {self.name}, or a view of that name"
         )
-
-    def _require_namespace(self, namespace: Identifier) -> None:
-        if self._namespaces.find(namespace) is None:
-            raise self._namespaces.missing(namespace)

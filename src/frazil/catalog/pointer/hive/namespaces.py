@@ -43,10 +43,16 @@ class HiveNamespaces:
         self._warehouse = warehouse
         self._form = form
 
-    def names(self) -> list[Identifier]:
-        """Return all databases, sorted."""
+    def below(self, levels: Identifier) -> list[Identifier]:
+        """Return all databases, sorted, or what lies below one, which is nothing."""
+        if levels:
+            return []
         found = self._metastores.read(lambda client: client.get_all_databases())
         return sorted((name,) for name in found)
+
+    def is_there(self, name: Identifier) -> bool:
+        """Return whether there is a database of a name."""
+        return self.find(name) is not None
 
     def find(self, name: Identifier) -> Any | None:
         """Return the database of a name; None if there is none."""

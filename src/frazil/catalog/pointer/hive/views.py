@@ -14,6 +14,7 @@ from frazil.catalog.pointer.hive.alters import Alter
 from frazil.catalog.pointer.hive.changes import Change
 from frazil.catalog.pointer.hive.connection import Metastores
 from frazil.catalog.pointer.hive.locks import HeldLock, TableLocks
+from frazil.catalog.pointer.hive.namespaces import HiveNamespaces
 from frazil.catalog.pointer.hive.parameters import (
     METADATA_LOCATION,
     PREVIOUS_METADATA_LOCATION,
@@ -49,6 +50,7 @@ class HiveViewMethods(PointerViewMethods):
     _metastores: Metastores
     _locks: TableLocks
     _form: TableForm
+    _namespaces: HiveNamespaces
 
     def list_views(self, namespace: str | Sequence[str]) -> list[Identifier]:
         return self._names(namespace, is_view)
@@ -186,7 +188,7 @@ class HiveViewMethods(PointerViewMethods):
         return record
 
     def _require_free(self, name: Identifier) -> None:
-        self._require_namespace(name[:-1])
+        self._namespaces.required(name[:-1])
         if find_record(self._metastores, name) is not None:
             raise self._view_taken(name)
 
@@ -204,10 +206,6 @@ class HiveViewMethods(PointerViewMethods):
             raise NoSuchViewError(
                 f"there is no view {shown(name)} in the catalog {self.name}"
             ) from None
-
-    @abstractmethod
-    def _require_namespace(self, namespace: Identifier) -> None:
-        """Check that a namespace is there."""
 
     @abstractmethod
     def _names(

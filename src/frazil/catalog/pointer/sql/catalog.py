@@ -16,13 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from frazil.catalog.identifiers import (
     Identifier,
     parse_named_namespace,
-    parse_namespace,
     parse_table_identifier,
-    require_folder_names,
-    shown,
 )
-from frazil.catalog.metadata_files import metadata_bytes
-from frazil.catalog.outcome import Sending, new_metadata_file
+from frazil.catalog.outcome import Sending
 from frazil.catalog.pointer.pointer_race import PointerRace
 from frazil.catalog.pointer.sql.commits_together import CommitsTogether
 from frazil.catalog.pointer.sql.database import Database
@@ -32,7 +28,7 @@ from frazil.catalog.pointer.sql.engine import (
     TimeLimits,
     database_url,
 )
-from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
+from frazil.catalog.pointer.sql.namespaces import SqlNamespaces
 from frazil.catalog.pointer.sql.request_log import request_log
 from frazil.catalog.pointer.sql.rows import OF_TABLES, OF_VIEWS, SqlRows
 from frazil.catalog.pointer.sql.schema import (
@@ -43,15 +39,13 @@ from frazil.catalog.pointer.sql.schema import (
     has_type_column,
 )
 from frazil.catalog.pointer.sql.views import SqlViewMethods
-from frazil.catalog.protocol import Capability, LoadedTable, StagedTable, property_changes
+from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
 from frazil.catalog.request_log import RequestLog
 from frazil.errors import (
     ConfigurationError,
 )
 from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
-from frazil.storage.locations import metadata_version, new_metadata_file_path
-from frazil.storage.paths import join, normalize_location
 
 _MAKE_ATTEMPTS = 3
 
@@ -117,39 +111,6 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         makes = _flag(self.properties, "init_catalog_tables", default=True)
         return request_log(self._database, self.name, may_make=makes)
 
-    # -- namespaces ------------------------------------------------------------------------------
-
-    def create_namespace(
-        self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
-    ) -> None:
-        self._namespaces.create(parse_named_namespace(namespace), properties or {})
-
-    def drop_namespace(self, namespace: str | Sequence[str]) -> None:
-        self._namespaces.drop(parse_named_namespace(namespace))
-
-    def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
-        levels = parse_namespace(parent)
-        if levels:
-            self._require_namespace(levels)
-        return self._namespaces.below(levels)
-
-    def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        text = namespace_text(parse_named_namespace(namespace))
-        return self._database.read(lambda connection: self._namespaces.is_there(connection, text))
-
-    def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
-        return self._namespaces.properties_of(parse_named_namespace(namespace))
-
-    def update_namespace_properties(
-        self,
-        namespace: str | Sequence[str],
-        *,
-        updates: Mapping[str, str] | None = None,
-        removals: Sequence[str] = (),
-    ) -> None:
-        changes = property_changes(updates, removals)
-        self._namespaces.update(parse_named_namespace(namespace), changes, removals)
-
     # -- tables ----------------------------------------------------------------------------------
 
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
@@ -177,16 +138,8 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         if self.namespace_exists(name[:-1]):
             properties = self.load_namespace_properties(name[:-1])
             if location := properties.get("location"):
-                require_folder_names(name[-1:])
-                return join(normalize_location(location), name[-1])
-        warehouse = self.properties.get("warehouse")
-        if not warehouse:
-            raise ConfigurationError(
-                f"no location for {shown(name)}: set the catalog's warehouse or the namespace's "
-                f"location"
-            )
-        require_folder_names(name)
-        return join(normalize_location(warehouse), *name)
+                return self._in_location(location, name)
+        return self._in_warehouse(name, *name)
 
     def catalog_names(self) -> list[str]:
         """Return the names of the catalogs that have rows in the database, sorted."""
@@ -200,22 +153,6 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
     def _find(self, name: Identifier) -> str | None:
         return self._rows.location_of(name)
 
-    def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
-        path = new_metadata_file_path(metadata, version=0)
-        table = self._loaded(name, metadata, path)
-        with new_metadata_file(
-            self.io, path, metadata_bytes(self.io, metadata, path=path)
-        ) as sending:
-            self._insert(table, sending)
-        return table
-
-    def _register(
-        self, name: Identifier, metadata: TableMetadata, metadata_location: str
-    ) -> LoadedTable:
-        table = self._loaded(name, metadata, metadata_location)
-        self._insert(table, Sending())
-        return table
-
     def _insert(self, table: LoadedTable, sending: Sending) -> None:
         self._rows.insert(
             table.identifier,
@@ -226,16 +163,11 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         )
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
-        version = metadata_version(base.metadata_location)
-        path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
-        table = self._loaded(base.identifier, updated, path)
-
-        with new_metadata_file(
-            self.io, path, metadata_bytes(self.io, updated, path=path)
-        ) as sending:
+        table = self._successor(base, updated)
+        with self._metadata_file(table) as sending:
             self._rows.swap(
                 base.identifier,
-                path,
+                table.metadata_location,
                 move=lambda connection: self._move_pointer(connection, base, table),
                 took_place=lambda: self._took_place(base, table),
                 properties=base.metadata.properties,

@@ -14,8 +14,9 @@ from sqlalchemy.engine import Connection
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.metadata_files import metadata_bytes, read_metadata
 from frazil.catalog.outcome import Sending, after_the_change, new_metadata_file
-from frazil.catalog.pointer.catalog import PointerCatalog
+from frazil.catalog.pointer.record_catalog import RecordCatalog
 from frazil.catalog.pointer.sql.database import Database
+from frazil.catalog.pointer.sql.namespaces import SqlNamespaces
 from frazil.catalog.pointer.sql.rows import SqlRows, row_key
 from frazil.catalog.pointer.sql.schema import TABLES
 from frazil.catalog.protocol import Capability, LoadedTable, TableCommit
@@ -26,7 +27,7 @@ from frazil.format.changes import (
     check_requirements,
     with_previous_metadata,
 )
-from frazil.storage.locations import metadata_version, new_metadata_file_path
+from frazil.storage.locations import new_metadata_file_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,13 @@ class _Move:
         return self.table is not self.base
 
 
-class CommitsTogether(PointerCatalog):
+class CommitsTogether(RecordCatalog[SqlNamespaces]):
     """A catalog of rows that commits several tables in one transaction of its database.
 
     Rows are taken in the order of their keys, so that no two such transactions wait for each other.
     """
 
-    capabilities: ClassVar[frozenset[Capability]] = PointerCatalog.capabilities | {
+    capabilities: ClassVar[frozenset[Capability]] = RecordCatalog.capabilities | {
         Capability.MULTI_TABLE_COMMITS
     }
     looks_up_together: ClassVar[bool] = True
@@ -143,9 +144,7 @@ class CommitsTogether(PointerCatalog):
         updated = with_previous_metadata(
             updated, location, updated_ms=current.metadata.last_updated_ms
         )
-        version = metadata_version(location)
-        path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
-        return _Move(current, self._loaded(name, updated, path))
+        return _Move(current, self._successor(current, updated))
 
     def _move_all(self, connection: Connection, moves: Sequence[_Move]) -> None:
         for move in moves:

@@ -46,7 +46,7 @@ class SqlNamespaces:
         )
 
         def work(connection: Connection) -> None:
-            if self.is_there(connection, text):
+            if self.is_stored(connection, text):
                 raise taken
             self._insert(connection, text, rows)
 
@@ -69,7 +69,7 @@ class SqlNamespaces:
         before: dict[str, str] = {}
 
         def work(connection: Connection) -> None:
-            if not self.is_there(connection, text):
+            if not self.is_stored(connection, text):
                 raise self.missing(levels)
             if inside := self._one_inside(connection, text):
                 raise NamespaceNotEmptyError(
@@ -98,7 +98,7 @@ class SqlNamespaces:
         after: dict[str, str] = {}
 
         def work(connection: Connection) -> None:
-            if not self.is_there(connection, text):
+            if not self.is_stored(connection, text):
                 raise self.missing(levels)
             found = self._locked_rows(connection, text)
             kept = {key: value for key, value in found.items() if key not in removals}
@@ -134,7 +134,7 @@ class SqlNamespaces:
         text = namespace_text(levels)
 
         def work(connection: Connection) -> dict[str, str]:
-            if not self.is_there(connection, text):
+            if not self.is_stored(connection, text):
                 raise self.missing(levels)
             return _texts(connection.execute(select(_KEY, _VALUE).where(self._is_of(text))))
 
@@ -158,7 +158,12 @@ class SqlNamespaces:
             }
         )
 
-    def is_there(self, connection: Connection, text: str) -> bool:
+    def is_there(self, levels: Identifier) -> bool:
+        """Whether there is a namespace."""
+        text = namespace_text(levels)
+        return self._database.read(lambda connection: self.is_stored(connection, text))
+
+    def is_stored(self, connection: Connection, text: str) -> bool:
         """Whether the namespace was made or something lies in it."""
         for query in (
             select(TABLES.c.table_name).where(
@@ -175,7 +180,8 @@ class SqlNamespaces:
     def missing(self, levels: Identifier) -> NoSuchNamespaceError:
         """The error for a namespace that is not there."""
         return NoSuchNamespaceError(
-            f"there is no namespace {shown(levels)} in the catalog {self._catalog}"
+            f"there is no namespace {shown(levels)} in the catalog {self._catalog}: "
+            f"make it with create_namespace"
         )
 
     def _moved(

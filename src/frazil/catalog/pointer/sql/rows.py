@@ -112,7 +112,7 @@ class SqlRows:
         text = namespace_text(levels)
 
         def work(connection: Connection) -> Sequence[object]:
-            if not self._namespaces.is_there(connection, text):
+            if not self._namespaces.is_stored(connection, text):
                 raise self._namespaces.missing(levels)
             here = and_(self.are_here(), TABLES.c.table_namespace == text)
             return connection.scalars(select(TABLES.c.table_name).where(here)).all()
@@ -254,7 +254,7 @@ class SqlRows:
         seen: list[Pointers] = []
 
         def work(connection: Connection) -> None:
-            if not self._namespaces.is_there(connection, namespace):
+            if not self._namespaces.is_stored(connection, namespace):
                 raise self._namespaces.missing(new[:-1])
             seen[:] = [self._required(connection, old)]
             connection.execute(

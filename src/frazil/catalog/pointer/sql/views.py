@@ -16,7 +16,7 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import view_metadata_file
 from frazil.catalog.outcome import Sending, new_metadata_file
 from frazil.catalog.pointer.sql.database import Database
-from frazil.catalog.pointer.sql.namespaces import SqlNamespaces, namespace_text
+from frazil.catalog.pointer.sql.namespaces import SqlNamespaces
 from frazil.catalog.pointer.sql.rows import SqlRows
 from frazil.catalog.pointer.view_pointers import PointerViewMethods
 from frazil.catalog.pointer.view_race import ViewRace
@@ -66,7 +66,8 @@ class SqlViewMethods(PointerViewMethods):
 
     def _require_free(self, name: Identifier) -> None:
         self._require_typed_rows()
-        self._require_namespace_of(name)
+        if not self._namespaces.is_there(name[:-1]):
+            raise self._namespaces.missing(name[:-1])
         if self._view_rows.has_name(name):
             raise self._view_rows.taken(name)
 
@@ -135,8 +136,3 @@ class SqlViewMethods(PointerViewMethods):
             f"the catalog {self.name} has no views: its database has no column for the type of a "
             f"row (schema V0); set jdbc.schema-version to V1, which adds it"
         )
-
-    def _require_namespace_of(self, name: Identifier) -> None:
-        text = namespace_text(name[:-1])
-        if not self._database.read(lambda each: self._namespaces.is_there(each, text)):
-            raise self._namespaces.missing(name[:-1])
