@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +21,7 @@ from frazil.catalog.protocol import Catalog
 from frazil.serve.access import Tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
+from programs import Program
 
 SPECIFICATION = Path(__file__).parent.parent / "rest-catalog-open-api.yaml"
 SCHEMA: dict[str, Any] = {
@@ -224,30 +222,25 @@ def running(
         assert not thread.is_alive()
 
 
-def started(
-    folder: Path, *options: str, port: int = 0, log: Path = Path(os.devnull), **variables: str
-) -> tuple[subprocess.Popen[str], str]:
+def started(folder: Path, *options: str, port: int = 0, **variables: str) -> tuple[Program, str]:
     """The command `frazil serve` in a process of its own, and its address.
 
     Args:
-        log: where its log goes.
         variables: of its environment.
     """
-    command = ["-m", "frazil.cli", "--catalog", "lake", "--warehouse", str(folder)]
     before = [each for each in options if each.startswith("--uri=")]
     after = [each for each in options if each not in before]
-    with log.open("ab") as lines:
-        process = subprocess.Popen(
-            [sys.executable, *command, *before, "serve", "--port", str(port), *after],
-            stdout=subprocess.PIPE,
-            stderr=lines,
-            text=True,
-            env={**os.environ, "COVERAGE_PROCESS_START": "", **variables},
-        )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert "is served on" in line, line
-    return process, line.split()[-1]
+    arguments = ["--catalog", "lake", "--warehouse", folder, *before, "serve", "--port", port]
+    server = Program(
+        "frazil.cli", *arguments, *after, variables={"COVERAGE_PROCESS_START": "", **variables}
+    )
+    try:
+        server.wait_until(lambda: server.has_printed(1))
+        assert "is served on" in server.lines[0], server.said
+    except BaseException:
+        server.kill()
+        raise
+    return server, server.lines[0].split()[-1]
 
 
 def free_port() -> int:

@@ -258,16 +258,15 @@ def test_secrets_are_in_no_log_and_no_answer(
 
 def test_the_log_of_the_program_has_no_secrets(tmp_path: Path, postgres_url: str) -> None:
     """What the command prints, also of a database that fails while it serves."""
-    tokens, log = tmp_path / "tokens.yaml", tmp_path / "log"
+    tokens = tmp_path / "tokens.yaml"
     tokens.write_text(TOKEN_FILE)
     url = make_url(postgres_url).set(password="s3cr3t-pw")
     secrets = {"S3__ACCESS_KEY_ID": "AKIA-hidden", "S3__SECRET_ACCESS_KEY": "hidden-key"}
-    process, uri = started(
+    server, uri = started(
         tmp_path,
         f"--uri={url.render_as_string(hide_password=False)}",
         f"--token-file={tokens}",
         "--vend-credentials",
-        log=log,
         **{f"PYICEBERG_CATALOG__LAKE__{name}": value for name, value in secrets.items()},
     )
     try:
@@ -285,9 +284,10 @@ def test_the_log_of_the_program_has_no_secrets(tmp_path: Path, postgres_url: str
             assert failed.status_code >= 500
             assert "s3cr3t-pw" not in failed.text
     finally:
-        process.terminate()
-        process.communicate(timeout=60)
-    printed = log.read_text()
+        server.process.terminate()
+        server.process.wait(60)
+        server.kill()
+    printed = server.printed + "".join(server.errors)
     assert "/v1/namespaces/sales/tables/t 5" in printed
     hidden = [*secrets.values(), "of-a-client", "s3cr3t-pw", OWNER, READER, SALES]
     assert not [each for each in hidden if each in printed]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -90,7 +89,7 @@ def test_a_server_killed_under_many_writers(
     if kind == "postgres":
         database = {"uri": request.getfixturevalue("postgres_url"), "type": "sql"}
         options = (f"--uri={database['uri']}", *options)
-    process, uri = started(tmp_path, *options, port=port)
+    server, uri = started(tmp_path, *options, port=port)
     try:
         made_table(client_of(uri), **RETRIES, **KEEPS_ALL)
         properties = {"type": "rest", "uri": uri, "rest.client.max-retries": "30"}
@@ -99,15 +98,13 @@ def test_a_server_killed_under_many_writers(
             every = writers * appends // (kills + 1)
             for number in range(1, kills + 1):
                 working.wait_until(partial(working.has_printed, number * every))
-                process.kill()
-                process.wait()
-                process, _ = started(tmp_path, *options, port=port)
+                server.kill()
+                server, _ = started(tmp_path, *options, port=port)
             said = working.end().split()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
     finally:
-        process.kill()
-        process.wait()
+        server.kill()
     acknowledged = {each for each in said if not each.startswith("?")}
     unknown = {each.removeprefix("?") for each in said if each.startswith("?")}
     assert len(acknowledged | unknown) == writers * appends
@@ -254,7 +251,7 @@ def _check_killed(catalog: Catalog, space: str, told: list[str]) -> None:
 
 
 def test_a_request_that_was_begun_is_answered_though_the_server_ends(tmp_path: Path) -> None:
-    process, uri = started(tmp_path)
+    server, uri = started(tmp_path)
     try:
         with httpx.Client(base_url=uri, timeout=60) as client, ThreadPoolExecutor(1) as pool:
             namespace(client, "db")
@@ -263,23 +260,23 @@ def test_a_request_that_was_begun_is_answered_though_the_server_ends(tmp_path: P
             database.execute("BEGIN IMMEDIATE")
             sent = pool.submit(set_property, client, T, "p", "1")
             time.sleep(0.5)
-            process.send_signal(signal.SIGTERM)
+            server.process.send_signal(signal.SIGTERM)
             time.sleep(0.5)
-            assert process.poll() is None
+            assert server.process.poll() is None
             assert not sent.done()
             database.execute("ROLLBACK")
             database.close()
             assert sent.result(60).status_code == 200
-        assert process.wait(60) == 0
+        assert server.process.wait(60) == 0
     finally:
-        process.kill()
-        process.wait()
+        server.kill()
     assert sql_catalog(tmp_path).load_table("db.t").metadata.properties["p"] == "1"
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
+def workers_of(server: Program) -> list[int]:
     """The processes that serve, of a server with several."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    parent = server.process.pid
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     lines = {int(each): Path(f"/proc/{each}/cmdline").read_text() for each in children}
     return [each for each, line in lines.items() if "spawn_main" in line]
 
@@ -300,29 +297,29 @@ def answers(uri: str) -> bool:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="it reads /proc")
 def test_several_processes_of_a_server(tmp_path: Path) -> None:
-    process, uri = started(tmp_path, "--workers", "2")
+    server, uri = started(tmp_path, "--workers", "2")
     try:
         until(lambda: answers(uri))
         catalog = client_of(uri)
         made_table(catalog, **RETRIES)
         assert append(catalog, "one") == "one"
-        first = workers_of(process)
+        first = workers_of(server)
         assert len(first) == 2
         os.kill(first[0], signal.SIGKILL)
-        until(lambda: len(set(workers_of(process)) - {first[0]}) == 2)
+        until(lambda: len(set(workers_of(server)) - {first[0]}) == 2)
         until(lambda: answers(uri))
         assert append(catalog, "two") == "two"
         assert appended(catalog) == Counter(("one", "two"))
-        left = workers_of(process)
+        left = workers_of(server)
         # Nobody is left behind who would still answer.
-        process.kill()
-        process.wait()
+        server.process.kill()
+        server.process.wait()
         until(lambda: not any(os.path.exists(f"/proc/{each}") for each in left))
         assert not answers(uri)
     finally:
-        process.kill()
-        process.wait()
-    process, uri = started(tmp_path, "--workers", "2")
-    until(lambda: answers(uri))
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+        server.kill()
+    server, uri = started(tmp_path, "--workers", "2")
+    with server:
+        until(lambda: answers(uri))
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0

@@ -157,14 +157,13 @@ def test_the_command_with_a_certificate(
 ) -> None:
     pair = certificates.of(HERE)
     options = ("--tls-certificate", str(pair["certificate"]), "--tls-key", str(pair["key"]))
-    process, uri = started(tmp_path, *options, "--workers", workers)
+    server, uri = started(tmp_path, *options, "--workers", workers)
     try:
         assert uri.startswith("https://")
         catalog = opened({"type": "rest", "uri": uri, "ssl.cabundle": certificates.authority})
         made_table(catalog)
         catalog.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
     finally:
-        process.kill()
-        process.wait()
+        server.kill()

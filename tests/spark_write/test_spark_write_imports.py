@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import frazil
+from programs import run_program
 
 TASKS = ["frazil.spark.files.arrow.files", "frazil.spark.write.arrow", "frazil.spark.write.finish"]
 """Where the functions are that executors call to read and to write files."""
@@ -20,10 +18,7 @@ def test_workers_import_what_a_task_needs():
         f"for name in {TASKS}: importlib.import_module(name)\n"
         f"print(*(name for name in {HEAVY} if name in sys.modules))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
+    assert run_program(program).strip() == ""
 
 
 def test_each_public_name_is_there():
