@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from frazil.format.types.text import (
+from frazil.format.types.model import (
     DEFAULT_CRS,
     DEFAULT_EDGE_ALGORITHM,
     EDGE_ALGORITHMS,
+    EXACT_TYPES,
     MAX_DECIMAL_PRECISION,
+    ORDERED_TYPES,
     BinaryType,
     BooleanType,
     DateType,
@@ -33,15 +35,16 @@ from frazil.format.types.text import (
     UnknownType,
     UUIDType,
     VariantType,
-    as_type,
-    type_named,
 )
+from frazil.format.types.text import as_type, type_named
 
 __all__ = [
     "DEFAULT_CRS",
     "DEFAULT_EDGE_ALGORITHM",
     "EDGE_ALGORITHMS",
+    "EXACT_TYPES",
     "MAX_DECIMAL_PRECISION",
+    "ORDERED_TYPES",
     "BinaryType",
     "BooleanType",
     "DateType",

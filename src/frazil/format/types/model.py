@@ -7,7 +7,7 @@ the defaults of fields need, can stand between the classes and the JSON of types
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from frazil.errors import ValidationError
 
@@ -182,6 +182,28 @@ class BinaryType(PrimitiveType):
     """Bytes of any length."""
 
     type_name: ClassVar[str] = "binary"
+
+
+EXACT_TYPES: Final = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimeType,
+    TimestampType,
+    TimestamptzType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    StringType,
+    UUIDType,
+    FixedType,
+    BinaryType,
+)
+"""The types of which two values are equal where their single-value bytes are (rule 275)."""
+
+ORDERED_TYPES: Final = (*EXACT_TYPES, FloatType, DoubleType)
+"""The types whose values have an order and single-value bytes (rule 275)."""
 
 
 @dataclass(frozen=True, slots=True)

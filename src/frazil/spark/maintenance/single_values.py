@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -15,26 +15,6 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.values import to_bytes
 from frazil.spark.session.tasks import arrow_function
-
-SKETCHED: Final = (
-    I.BooleanType,
-    I.IntegerType,
-    I.LongType,
-    I.FloatType,
-    I.DoubleType,
-    I.DecimalType,
-    I.DateType,
-    I.TimeType,
-    I.TimestampType,
-    I.TimestamptzType,
-    I.TimestampNanoType,
-    I.TimestamptzNanoType,
-    I.StringType,
-    I.UUIDType,
-    I.FixedType,
-    I.BinaryType,
-)
-"""The types whose values have an order and single-value bytes."""
 
 
 def single_values(parts: Sequence[str], kind: I.IcebergType) -> Column:

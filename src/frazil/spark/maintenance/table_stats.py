@@ -15,8 +15,8 @@ from frazil.format.puffin.files import THETA_SKETCH, PuffinBuilder, puffin_foote
 from frazil.format.puffin.theta_sketches import ThetaSketch, parse_theta_sketch
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import NestedField
-from frazil.spark.maintenance.single_values import SKETCHED, single_values
+from frazil.format.types import ORDERED_TYPES, NestedField
+from frazil.spark.maintenance.single_values import single_values
 from frazil.spark.maintenance.stats_results import TableStatsResult
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.scan import Scan
@@ -78,14 +78,16 @@ def registered(io: FileIO, path: str, register: Callable[[], None]) -> None:
 def _chosen_fields(schema: Schema, columns: str | Sequence[str] | None) -> dict[str, NestedField]:
     if columns is None:
         return {
-            field.name: field for field in schema.fields if isinstance(field.field_type, SKETCHED)
+            field.name: field
+            for field in schema.fields
+            if isinstance(field.field_type, ORDERED_TYPES)
         }
     names = [str(name) for name in one_or_several(columns, argument="columns")]
     if not names:
         raise ValidationError("columns is empty: name some, or leave it out for all")
     found = {name: schema.find_field(name) for name in names}
     for name, field in found.items():
-        if not isinstance(field.field_type, SKETCHED) or schema.is_inside_collection(
+        if not isinstance(field.field_type, ORDERED_TYPES) or schema.is_inside_collection(
             field.field_id
         ):
             raise UnsupportedError(

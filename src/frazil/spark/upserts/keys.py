@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -15,23 +14,6 @@ from frazil.format.arguments import one_or_several
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
-
-_COMPARABLE: Final = (
-    I.BooleanType,
-    I.IntegerType,
-    I.LongType,
-    I.DecimalType,
-    I.DateType,
-    I.TimeType,
-    I.TimestampType,
-    I.TimestamptzType,
-    I.TimestampNanoType,
-    I.TimestamptzNanoType,
-    I.StringType,
-    I.UUIDType,
-    I.FixedType,
-    I.BinaryType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +108,7 @@ def _check(field: I.NestedField, schema: Schema) -> None:
             f"the column {field.name!r} is {field.field_type}, and equality deletes compare no "
             "floating-point numbers; use keys of other types"
         )
-    if not isinstance(field.field_type, _COMPARABLE):
+    if not isinstance(field.field_type, I.EXACT_TYPES):
         raise ValidationError(
             f"the column {field.name!r} is {field.field_type}, and rows cannot be told apart by "
             "such values; use keys of simple types"
