@@ -89,6 +89,21 @@ def ids(metadata: TableMetadata) -> list[int]:
     return [snapshot.snapshot_id for snapshot in metadata.snapshots]
 
 
+def test_the_others_count_in_what_is_kept(
+    server: Server, partly: RestCatalog, connect: Connect
+) -> None:
+    five_snapshots(server)
+    cache = partly.io.caches["metadata"]
+    metadata = partly.load_table("db.t").metadata
+    few = cache.size_in_bytes
+    assert ids(metadata) == [1, 2, 3, 4, 5]
+    whole = connect()
+    whole.load_table("db.t")
+    assert few < cache.size_in_bytes == whole.io.caches["metadata"].size_in_bytes
+    partly.load_table("db.t")
+    assert cache.statistics.entries == 1
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_others_come_when_they_are_asked_for(
     server: Server, partly: RestCatalog, version: int

@@ -148,8 +148,7 @@ class TableAnswers:
             loaded = LoadedTable(name, metadata, location, io, config)
         token = loaded.config.get(TOKEN)
         entry = KeptTable(loaded, answer.headers.get("etag"), token)
-        size = len(answer.content) * _MEMORY_PER_BYTE
-        self._cache().put((self._key, name), entry, size)
+        self._cache().put((self._key, name), entry, _size_of(answer))
         return loaded
 
     def staged(self, name: Identifier, answer: Answer) -> StagedTable:
@@ -191,7 +190,8 @@ class TableAnswers:
             NoSuchTableError: the table is gone.
             ValidationError: the name now belongs to another table.
         """
-        body = self._whole(name, f"load the snapshots of the table {shown(name)}").json()
+        answer = self._whole(name, f"load the snapshots of the table {shown(name)}")
+        body = answer.json()
         newest = metadata_from_json(
             body.get("metadata"), file=_location(name, body), known=partial_metadata
         )
@@ -200,6 +200,10 @@ class TableAnswers:
                 f"{shown(name)} is another table now: its uuid was {partial_metadata.table_uuid} "
                 f"and is {newest.table_uuid}; load it again"
             )
+        kept = self.kept(name)
+        if kept is not None and kept.loaded.metadata_location == location:
+            # It holds the others from now on.
+            self._cache().put((self._key, name), kept, _size_of(answer))
         if _location(name, body) == location:
             return newest.snapshots
         found = {
@@ -299,6 +303,11 @@ class TableAnswers:
 
     def _cache(self) -> BoundedCache[KeptTable]:
         return cast("BoundedCache[KeptTable]", self._io.caches["metadata"])
+
+
+def _size_of(answer: Answer) -> int:
+    """How much memory the table of an answer takes, with all that the answer tells."""
+    return len(answer.content) * _MEMORY_PER_BYTE
 
 
 def is_chosen(location: str) -> bool:
