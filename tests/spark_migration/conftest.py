@@ -7,6 +7,12 @@ from migration_rows import COLUMNS, KEYS, ROWS
 
 
 @pytest.fixture
+def lake_settings(tmp_path_factory):
+    """A lake beside the folder of a test, which some tests bring in whole."""
+    return {"warehouse": str(tmp_path_factory.mktemp("lake"))}
+
+
+@pytest.fixture
 def people(spark):
     """Five rows of every kind of partition."""
     return spark.sql(f"SELECT * FROM VALUES {ROWS} AS t(id, name, at, point, dept, n, day)")

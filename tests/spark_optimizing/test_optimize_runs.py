@@ -176,7 +176,7 @@ def test_a_procedure_that_fails_takes_no_other_with_it(lake, monkeypatch):
     def fails(*_, **__):
         raise PredicateError("no luck today")
 
-    monkeypatch.setattr(optimizing, "compact", fails)
+    monkeypatch.setattr(optimizing.Compact, "run", fails)
     result = made.table.optimize()
     assert any("no luck today" in failure for failure in result.failures)
     assert any(step.work is Work.CONVERT and step.has_changed for step in result.steps)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -22,7 +22,6 @@ from frazil.spark.write.write_audit_publish import Destination
 from frazil.table.commit.definition import Definition
 from frazil.table.port import HandlePort, TablePort
 from frazil.table.snapshots.producer import (
-    BranchSettings,
     SnapshotOptions,
     SnapshotSettings,
     snapshot_options,
@@ -89,11 +88,10 @@ class SparkPort(TablePort):
         snapshot_options(**settings)
         return settings
 
-    def branch_options(self, **commit: Unpack[BranchSettings]) -> SnapshotOptions:
-        """Return where maintenance commits and what it says, checked before anything is written."""
-        given = snapshot_options(**commit)
+    def naming_engine(self, commit: SnapshotOptions) -> SnapshotOptions:
+        """Return where maintenance commits and what it says, with the engine that does it."""
         engine = engine_summary(self.spark)
-        return replace(given, snapshot_properties={**engine, **given.snapshot_properties})
+        return replace(commit, snapshot_properties={**engine, **commit.snapshot_properties})
 
 
 class SparkHandlePort(SparkPort, HandlePort):

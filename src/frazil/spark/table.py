@@ -14,7 +14,7 @@ from frazil.spark.changes.table_changes import TableChanges
 from frazil.spark.creation import ReplaceTable
 from frazil.spark.maintenance.compaction.compact import CompactionArguments
 from frazil.spark.maintenance.compaction.results import CompactionResult, ConversionResult
-from frazil.spark.maintenance.optimizing.optimize import OnOptimize, optimize, plan_table
+from frazil.spark.maintenance.optimizing.optimize import OnOptimize, Optimize
 from frazil.spark.maintenance.optimizing.results import OptimizeResult
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.metadata_frames.inspector import TableInspector
@@ -32,7 +32,7 @@ from frazil.table.inspect.inspector import SnapshotChoice
 from frazil.table.maintenance.optimizing.choices import OptimizingPlan
 from frazil.table.operations import TableOperations
 from frazil.table.report.write import write_report
-from frazil.table.snapshots.producer import BranchSettings
+from frazil.table.snapshots.producer import BranchSettings, snapshot_options
 from frazil.table.updates.replacement import DefinitionKwargs
 
 
@@ -141,10 +141,8 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
             >>> print(trips.optimize(dry_run=True))
             >>> trips.optimize()
         """
-        options = self.port.branch_options(**commit)
-        if dry_run:
-            return plan_table(self.port, where, branch=options.branch)
-        return optimize(self.port, where, on_progress=on_progress, commit=options)
+        command = Optimize(where=where, on_progress=on_progress, commit=snapshot_options(**commit))
+        return command.plan(self.port) if dry_run else command.run(self.port)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write one self-contained page about the table as this handle shows it.

@@ -13,11 +13,11 @@ from frazil.format.sorting import SortField
 from frazil.spark.delete_files.write import Granularity
 from frazil.spark.maintenance import checks
 from frazil.spark.maintenance.compaction.arranging.arrangement import Strategy
-from frazil.spark.maintenance.compaction.compact import OnRewrite, compact
-from frazil.spark.maintenance.compaction.conversion import convert_equality_deletes
-from frazil.spark.maintenance.compaction.manifests import rewrite_manifests
+from frazil.spark.maintenance.compaction.compact import Compact, OnRewrite
+from frazil.spark.maintenance.compaction.conversion import ConvertEqualityDeletes
+from frazil.spark.maintenance.compaction.manifests import ClusterManifests
 from frazil.spark.maintenance.compaction.options import CompactionSettings, RewriteSettings
-from frazil.spark.maintenance.compaction.position_deletes import rewrite_position_deletes
+from frazil.spark.maintenance.compaction.position_deletes import RewritePositionDeletes
 from frazil.spark.maintenance.compaction.results import (
     CompactionResult,
     ConversionResult,
@@ -26,10 +26,10 @@ from frazil.spark.maintenance.compaction.results import (
 )
 from frazil.spark.maintenance.deleting import deleting_by
 from frazil.spark.maintenance.orphans import file_list_of, remove_orphan_files
-from frazil.spark.maintenance.partition_stats import compute_partition_stats
+from frazil.spark.maintenance.partition_stats import ComputePartitionStats
 from frazil.spark.maintenance.stats_results import PartitionStatsResult, TableStatsResult
-from frazil.spark.maintenance.table_stats import compute_table_stats
-from frazil.spark.migration.add_files import AddFilesResult, add_files
+from frazil.spark.maintenance.table_stats import ComputeTableStats
+from frazil.spark.migration.add_files import AddFilesResult, ImportFiles
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.write.files import WriteProgress
 from frazil.storage.listing import listing_of
@@ -38,7 +38,7 @@ from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
 from frazil.table.maintenance.progress import DeleteFiles, OnDelete
 from frazil.table.maintenance.table_maintenance import Maintenance
-from frazil.table.snapshots.producer import BranchSettings
+from frazil.table.snapshots.producer import BranchSettings, snapshot_options
 
 
 class TableMaintenance(Maintenance):
@@ -94,19 +94,16 @@ class TableMaintenance(Maintenance):
             FrazilError, PySparkException: a group could not be rewritten. Groups that were
                 finished are committed. With partial progress that is in the result instead.
         """
-        return compact(
-            self._port,
-            where,
+        return Compact(
+            where=where,
             strategy=strategy,
             sort_order=sort_order,
             columns=columns,
             options=options,
             settings=settings,
             on_progress=on_progress,
-            commit=self._port.branch_options(
-                branch=branch, snapshot_properties=snapshot_properties
-            ),
-        )
+            commit=snapshot_options(branch=branch, snapshot_properties=snapshot_properties),
+        ).run(self._port)
 
     def convert_equality_deletes(
         self,
@@ -131,9 +128,9 @@ class TableMaintenance(Maintenance):
             PredicateError: the condition does not fit the schema, or chooses no files.
             UnsupportedError: a delete compares a column that cannot be compared.
         """
-        return convert_equality_deletes(
-            self._port, where, on_progress=on_progress, commit=self._port.branch_options(**commit)
-        )
+        return ConvertEqualityDeletes(
+            where=where, on_progress=on_progress, commit=snapshot_options(**commit)
+        ).run(self._port)
 
     def rewrite_position_deletes(
         self,
@@ -164,16 +161,13 @@ class TableMaintenance(Maintenance):
             ConfigurationError: an option is unknown or malformed.
             PredicateError: the condition does not fit the schema, or chooses no files.
         """
-        return rewrite_position_deletes(
-            self._port,
-            where,
+        return RewritePositionDeletes(
+            where=where,
             granularity=granularity,
             options=options,
             settings=settings,
-            commit=self._port.branch_options(
-                branch=branch, snapshot_properties=snapshot_properties
-            ),
-        )
+            commit=snapshot_options(branch=branch, snapshot_properties=snapshot_properties),
+        ).run(self._port)
 
     def rewrite_manifests(
         self,
@@ -194,12 +188,9 @@ class TableMaintenance(Maintenance):
             ValidationError: the spec has no such field.
             CommitFailedError: others kept being first.
         """
-        return rewrite_manifests(
-            self._port,
-            spec_id=spec_id,
-            sort_by=sort_by,
-            commit=self._port.branch_options(**commit),
-        )
+        return ClusterManifests(
+            spec_id=spec_id, sort_by=sort_by, commit=snapshot_options(**commit)
+        ).run(self._port)
 
     def add_files(
         self,
@@ -240,15 +231,14 @@ class TableMaintenance(Maintenance):
             >>> ids = lake.create_table("db.ids", "id bigint")
             >>> ids.maintenance.add_files("/data/ids", format="parquet")
         """
-        return add_files(
-            self._port,
-            source,
+        return ImportFiles(
+            source=source,
             file_format=format,
             partition_filter=partition_filter,
             check_duplicate_files=check_duplicate_files,
             parallelism=parallelism,
-            **commit,
-        )
+            commit=commit,
+        ).run(self._port)
 
     def check(self) -> CheckResult:
         """Look whether all that the metadata names is there and is as it says; change nothing.
@@ -283,7 +273,7 @@ class TableMaintenance(Maintenance):
             >>> trips = lake.load_table("db.trips")
             >>> lake.load_table("db.trips").maintenance.compute_table_stats(columns=["id", "city"])
         """
-        return compute_table_stats(self._port, snapshot_id=snapshot_id, columns=columns)
+        return ComputeTableStats(snapshot_id=snapshot_id, columns=columns).run(self._port)
 
     def compute_partition_stats(
         self, *, snapshot_id: SnapshotId | None = None
@@ -299,7 +289,7 @@ class TableMaintenance(Maintenance):
             NoSuchSnapshotError: there is no such snapshot.
             ValidationError: the table is not partitioned.
         """
-        return compute_partition_stats(self._port, snapshot_id=snapshot_id)
+        return ComputePartitionStats(snapshot_id=snapshot_id).run(self._port)
 
     def _remove_orphans(
         self, search: OrphanSearch, file_list: Any, *, is_dry_run: bool, tell: OnDelete

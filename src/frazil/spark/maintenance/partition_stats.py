@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io as byte_streams
 import uuid
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
@@ -52,29 +53,40 @@ _REQUIRED_SINCE_3: Final = (
 )
 
 
-def compute_partition_stats(
-    table: SparkHandlePort, *, snapshot_id: SnapshotId | None
-) -> PartitionStatsResult:
-    """Count files and rows by partition; see `TableMaintenance.compute_partition_stats`."""
-    metadata = table.refresh().metadata
-    if all(spec.is_unpartitioned for spec in metadata.partition_specs):
-        raise ValidationError(f"{table.name} is not partitioned: there are no partitions to count")
-    snapshot = chosen_snapshot(metadata, snapshot_id)
-    if snapshot is None:
-        return PartitionStatsResult()
-    if all(isinstance(f.field_type, UnknownType) for f in partition_struct_type(metadata).fields):
-        raise ValidationError(
-            f"the partitions of {table.name} cannot be counted: no schema of the table holds the "
-            "columns that they are made of any more, so their values have no type"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputePartitionStats:
+    """Count rows, files and deletes by partition, in a file that planners read.
+
+    Attributes:
+        snapshot_id: of which snapshot; the current one unless given.
+    """
+
+    snapshot_id: SnapshotId | None = None
+
+    def run(self, port: SparkHandlePort) -> PartitionStatsResult:
+        """Run it; see `TableMaintenance.compute_partition_stats`."""
+        metadata = port.refresh().metadata
+        if all(spec.is_unpartitioned for spec in metadata.partition_specs):
+            raise ValidationError(
+                f"{port.name} is not partitioned: there are no partitions to count"
+            )
+        snapshot = chosen_snapshot(metadata, self.snapshot_id)
+        if snapshot is None:
+            return PartitionStatsResult()
+        fields = partition_struct_type(metadata).fields
+        if all(isinstance(field.field_type, UnknownType) for field in fields):
+            raise ValidationError(
+                f"the partitions of {port.name} cannot be counted: no schema of the table holds "
+                "the columns that they are made of any more, so their values have no type"
+            )
+        counts = partition_counts(metadata, listed_manifests(port.io, snapshot), port.io)
+        file = _written(port.io, metadata, snapshot, counts)
+        registered(
+            port.io, file.statistics_path, lambda: StatisticsChanges(port).set_statistics(file)
         )
-    counts = partition_counts(metadata, listed_manifests(table.io, snapshot), table.io)
-    file = _written(table.io, metadata, snapshot, counts)
-    registered(
-        table.io, file.statistics_path, lambda: StatisticsChanges(table).set_statistics(file)
-    )
-    return PartitionStatsResult(
-        partition_statistics_file=file.statistics_path, file=file, partitions_count=len(counts)
-    )
+        return PartitionStatsResult(
+            partition_statistics_file=file.statistics_path, file=file, partitions_count=len(counts)
+        )
 
 
 def stats_schema(partition: StructType, *, format_version: int) -> Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import functions as F
@@ -28,23 +29,33 @@ from frazil.table.snapshots.producer import RUNTIME
 NDV: Final = "ndv"
 
 
-def compute_table_stats(
-    table: SparkHandlePort, *, snapshot_id: SnapshotId | None, columns: str | Sequence[str] | None
-) -> TableStatsResult:
-    """Make sketches; see `TableMaintenance.compute_table_stats`."""
-    metadata = table.refresh().metadata
-    snapshot = chosen_snapshot(metadata, snapshot_id)
-    if snapshot is None:
-        return TableStatsResult()
-    schema = schema_of(metadata, snapshot)
-    fields = _chosen_fields(schema, columns)
-    sketches = _sketches(table, snapshot, schema, fields)
-    path = statistics_path(metadata, snapshot.snapshot_id)
-    data, file = _puffin(path, snapshot, fields, sketches)
-    table.io.create_unique(path, data)
-    registered(table.io, path, lambda: StatisticsChanges(table).set_statistics(file))
-    counts = {name: int(sketch.estimate) for name, sketch in zip(fields, sketches, strict=True)}
-    return TableStatsResult(statistics_file=path, file=file, distinct_counts=counts)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeTableStats:
+    """Count the distinct values of columns, as theta sketches in a Puffin file.
+
+    Attributes:
+        snapshot_id: of which snapshot; the current one unless given.
+        columns: which columns; all of primitive types unless given.
+    """
+
+    snapshot_id: SnapshotId | None = None
+    columns: str | Sequence[str] | None = None
+
+    def run(self, port: SparkHandlePort) -> TableStatsResult:
+        """Run it; see `TableMaintenance.compute_table_stats`."""
+        metadata = port.refresh().metadata
+        snapshot = chosen_snapshot(metadata, self.snapshot_id)
+        if snapshot is None:
+            return TableStatsResult()
+        schema = schema_of(metadata, snapshot)
+        fields = _chosen_fields(schema, self.columns)
+        sketches = _sketches(port, snapshot, schema, fields)
+        path = statistics_path(metadata, snapshot.snapshot_id)
+        data, file = _puffin(path, snapshot, fields, sketches)
+        port.io.create_unique(path, data)
+        registered(port.io, path, lambda: StatisticsChanges(port).set_statistics(file))
+        counts = {name: int(sketch.estimate) for name, sketch in zip(fields, sketches, strict=True)}
+        return TableStatsResult(statistics_file=path, file=file, distinct_counts=counts)
 
 
 def chosen_snapshot(metadata: TableMetadata, snapshot_id: SnapshotId | None) -> Snapshot | None:

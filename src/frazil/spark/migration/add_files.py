@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.format.html_text import ShownInNotebooks
@@ -13,7 +13,7 @@ from frazil.spark.migration.sources import source_of
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.write.write_audit_publish import destination
 from frazil.table.snapshots.add_files import AddFiles
-from frazil.table.snapshots.producer import snapshot_options
+from frazil.table.snapshots.producer import BranchSettings, snapshot_options
 from frazil.table.updates.name_mapping import learn_names
 
 
@@ -39,38 +39,45 @@ class AddFilesResult(ShownInNotebooks):
         )
 
 
-def add_files(
-    table: SparkHandlePort,
-    source: str,
-    *,
-    file_format: str | None = None,
-    partition_filter: Mapping[str, Any] | None = None,
-    check_duplicate_files: bool = True,
-    parallelism: int | None = None,
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
-) -> AddFilesResult:
-    """Add a source's files in one commit, with the name mapping that they need.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFiles:
+    """Make files of a folder or of a Spark table files of a table, as they are.
 
-    See `TableMaintenance.add_files`.
+    Attributes:
+        source: a name in Spark's session catalog, or a path.
+        file_format: of the files below a path.
+        partition_filter: only partitions with these values by column; None is NULL.
+        check_duplicate_files: refuse files that the table has.
+        parallelism: how many footers a process reads beside each other.
+        commit: where the snapshot goes, and what its summary says.
     """
-    with table.together() as together:
-        base = together.newest()
-        target = destination(table.spark, base, branch)
-        together.head(target, base)
-        settings = together.settings(base, target, snapshot_properties)
-        importer = Importer(table.spark, table.io, base, table.name, parallelism)
-        found = source_of(table.spark, table.io, source, file_format)
-        if not len(found.files):
-            return AddFilesResult()
-        imported = importer.files_of(found, partition_filter)
-        together.run(learn_names(base, imported.names))
-        operation = AddFiles(
-            table.io,
-            imported.entries,
-            snapshot_options(**settings),
-            check_duplicates=check_duplicate_files,
-        )
-        together.run(operation)
-        summary = together.metadata.snapshot_by_id(operation.snapshot_id).summary or {}
-    return AddFilesResult(len(imported.entries), int(summary.get(CHANGED_PARTITION_COUNT, 0)))
+
+    source: str
+    file_format: str | None = None
+    partition_filter: Mapping[str, Any] | None = None
+    check_duplicate_files: bool = True
+    parallelism: int | None = None
+    commit: BranchSettings = field(default_factory=BranchSettings)
+
+    def run(self, port: SparkHandlePort) -> AddFilesResult:
+        """Run it, with the name mapping that the files need; see `TableMaintenance.add_files`."""
+        with port.together() as together:
+            base = together.newest()
+            target = destination(port.spark, base, self.commit.get("branch"))
+            together.head(target, base)
+            settings = together.settings(base, target, self.commit.get("snapshot_properties"))
+            importer = Importer(port.spark, port.io, base, port.name, self.parallelism)
+            found = source_of(port.spark, port.io, self.source, self.file_format)
+            if not len(found.files):
+                return AddFilesResult()
+            imported = importer.files_of(found, self.partition_filter)
+            together.run(learn_names(base, imported.names))
+            operation = AddFiles(
+                port.io,
+                imported.entries,
+                snapshot_options(**settings),
+                check_duplicates=self.check_duplicate_files,
+            )
+            together.run(operation)
+            summary = together.metadata.snapshot_by_id(operation.snapshot_id).summary or {}
+        return AddFilesResult(len(imported.entries), int(summary.get(CHANGED_PARTITION_COUNT, 0)))

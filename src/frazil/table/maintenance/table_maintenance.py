@@ -33,7 +33,7 @@ from frazil.table.maintenance.progress import (
     tell_nobody,
 )
 from frazil.table.maintenance.repair import RepairResult, repair
-from frazil.table.maintenance.table_path import RewriteTablePathResult, rewrite_table_path
+from frazil.table.maintenance.table_path import RewriteTablePath, RewriteTablePathResult
 from frazil.table.maintenance.unused_definitions import remove_unused_specs_and_schemas
 from frazil.table.port import HandlePort, TablePort
 from frazil.table.time_travel import Moment
@@ -236,16 +236,14 @@ class Maintenance(StatisticsChanges):
         Examples:
             >>> trips.maintenance.rewrite_table_path(trips.location, "s3://new/lake/db/trips")
         """
-        return rewrite_table_path(
-            self._port.io,
-            self._port.refresh(),
+        return RewriteTablePath(
             source_prefix=source_prefix,
             target_prefix=target_prefix,
             start_version=start_version,
             end_version=end_version,
             staging_location=staging_location,
             create_file_list=create_file_list,
-        )
+        ).run(self._port)
 
     def _expire(
         self,

@@ -34,6 +34,7 @@ from frazil.storage.path_rewriting import (
 )
 from frazil.storage.paths import join, name_of
 from frazil.storage.side_by_side import in_threads
+from frazil.table.port import HandlePort
 
 _FILE_LIST: Final = "file-list"
 _PLAN: Final = {"source": pl.String(), "target": pl.String()}
@@ -109,63 +110,74 @@ class _Staging:
         self.plan.append(pl.DataFrame({"source": sources, "target": targets}, schema=_PLAN))
 
 
-def rewrite_table_path(
-    io: FileIO,
-    table: LoadedTable,
-    *,
-    source_prefix: str,
-    target_prefix: str,
-    start_version: str | None,
-    end_version: str | None,
-    staging_location: str | None,
-    create_file_list: bool,
-) -> RewriteTablePathResult:
-    """Stage a table's metadata for another place; see `Maintenance.rewrite_table_path`."""
-    prefix = _prefix(source_prefix, target_prefix)
-    versions = _versions(io, table, start_version, end_version)
-    metadata = versions.metadata
-    folder = staging_location or join(
-        metadata_location(metadata), f"copy-table-staging-{uuid.uuid4()}"
-    )
-    staging = _Staging(io, prefix, folder.rstrip("/"))
-    new = {snapshot.snapshot_id for snapshot in versions.snapshots}
-    lists = lists_of_manifests(io, versions.snapshots)
-    manifests = {each.manifest_path: each for each in chain.from_iterable(lists)}
-    entries = _entries(io, metadata, list(manifests.values()))
-    deletes = _rewrite_deletes(io, prefix, entries)
-    rewritten = _rewrite_manifests(io, prefix, list(manifests.values()), deletes)
-    staged = [
-        path
-        for path, manifest in manifests.items()
-        if versions.before is None or manifest.added_snapshot_id in new
-    ]
-    staged_deletes = _staged_deletes(entries, staged, new)
-    for path in staged:
-        staging.put(path, rewritten[path])
-    for path in staged_deletes:
-        staging.put(path, deletes[path].data)
-    lengths = {path: len(data) for path, data in rewritten.items()}
-    for snapshot in versions.snapshots:
-        if snapshot.manifest_list is not None:
-            data = io.read(snapshot.manifest_list)
-            staging.put(snapshot.manifest_list, rewritten_manifest_list(data, prefix, lengths))
-    for path in (*versions.between, versions.end):
-        staging.put(path, rewritten_metadata(io.read(path), prefix))
-    staging.copy(_copied(entries, staged, new))
-    staging.copy(_statistics(versions))
-    plan = pl.concat([pl.DataFrame(schema=_PLAN), *staging.plan]).unique(maintain_order=True)
-    file_list = None
-    if create_file_list:
-        file_list = join(staging.folder, _FILE_LIST)
-        io.write(file_list, plan.write_csv(include_header=False).encode(), overwrite=True)
-    return RewriteTablePathResult(
-        latest_version=name_of(versions.end),
-        file_list_location=file_list,
-        rewritten_manifest_file_paths_count=len(staged),
-        rewritten_delete_file_paths_count=len(staged_deletes),
-        staging_location=staging.folder,
-        file_list=plan,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteTablePath:
+    """Stage a table's metadata for another place, with a list of what is to be copied.
+
+    Attributes:
+        source_prefix: what all paths of the table begin with, as its location has it.
+        target_prefix: what takes its place.
+        start_version: the metadata file that was copied last; the whole table unless given.
+        end_version: the newest metadata file to stage; the current one unless given.
+        staging_location: the folder for files that are written anew; a fresh one unless given.
+        create_file_list: whether the list is written as a CSV file too.
+    """
+
+    source_prefix: str
+    target_prefix: str
+    start_version: str | None = None
+    end_version: str | None = None
+    staging_location: str | None = None
+    create_file_list: bool = True
+
+    def run(self, port: HandlePort) -> RewriteTablePathResult:
+        """Run it; see `Maintenance.rewrite_table_path`."""
+        io, table = port.io, port.refresh()
+        prefix = _prefix(self.source_prefix, self.target_prefix)
+        versions = _versions(io, table, self.start_version, self.end_version)
+        metadata = versions.metadata
+        folder = self.staging_location or join(
+            metadata_location(metadata), f"copy-table-staging-{uuid.uuid4()}"
+        )
+        staging = _Staging(io, prefix, folder.rstrip("/"))
+        new = {snapshot.snapshot_id for snapshot in versions.snapshots}
+        lists = lists_of_manifests(io, versions.snapshots)
+        manifests = {each.manifest_path: each for each in chain.from_iterable(lists)}
+        entries = _entries(io, metadata, list(manifests.values()))
+        deletes = _rewrite_deletes(io, prefix, entries)
+        rewritten = _rewrite_manifests(io, prefix, list(manifests.values()), deletes)
+        staged = [
+            path
+            for path, manifest in manifests.items()
+            if versions.before is None or manifest.added_snapshot_id in new
+        ]
+        staged_deletes = _staged_deletes(entries, staged, new)
+        for path in staged:
+            staging.put(path, rewritten[path])
+        for path in staged_deletes:
+            staging.put(path, deletes[path].data)
+        lengths = {path: len(data) for path, data in rewritten.items()}
+        for snapshot in versions.snapshots:
+            if snapshot.manifest_list is not None:
+                data = io.read(snapshot.manifest_list)
+                staging.put(snapshot.manifest_list, rewritten_manifest_list(data, prefix, lengths))
+        for path in (*versions.between, versions.end):
+            staging.put(path, rewritten_metadata(io.read(path), prefix))
+        staging.copy(_copied(entries, staged, new))
+        staging.copy(_statistics(versions))
+        plan = pl.concat([pl.DataFrame(schema=_PLAN), *staging.plan]).unique(maintain_order=True)
+        file_list = None
+        if self.create_file_list:
+            file_list = join(staging.folder, _FILE_LIST)
+            io.write(file_list, plan.write_csv(include_header=False).encode(), overwrite=True)
+        return RewriteTablePathResult(
+            latest_version=name_of(versions.end),
+            file_list_location=file_list,
+            rewritten_manifest_file_paths_count=len(staged),
+            rewritten_delete_file_paths_count=len(staged_deletes),
+            staging_location=staging.folder,
+            file_list=plan,
+        )
 
 
 def _prefix(source: str, target: str) -> PathPrefix:

@@ -38,7 +38,12 @@ from frazil.spark.session.facts import (
     temporary_settings,
     time_zone_of,
 )
-from frazil.table.snapshots.producer import BranchSettings, SnapshotOptions, branch_head
+from frazil.table.snapshots.producer import (
+    DEFAULT_OPTIONS,
+    BranchSettings,
+    SnapshotOptions,
+    branch_head,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -56,54 +61,62 @@ class CompactionArguments(CompactionSettings, BranchSettings, total=False):
     on_progress: OnRewrite | None
 
 
-def compact(
-    port: SparkPort,
-    where: str | Column | Expression | None,
-    *,
-    strategy: str,
-    sort_order: str | Sequence[str | SortField] | None,
-    columns: str | Sequence[str] | None,
-    options: Mapping[str, str] | None,
-    settings: CompactionSettings,
-    on_progress: OnRewrite | None,
-    commit: SnapshotOptions,
-    choose: ChooseGroups = plan_groups,
-) -> CompactionResult:
-    """Rewrite data files; see `TableMaintenance.compact`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact:
+    """Rewrite data files as fewer, larger or better sorted ones.
 
-    Args:
+    Attributes:
+        where: which files: those that may hold matching rows; all unless given.
+        strategy, sort_order, columns: how rows are arranged.
+        options: options by the names of Java's ``rewrite_data_files``.
+        settings: options as keywords; they win.
+        on_progress: called as groups are rewritten and committed.
+        commit: where the snapshots go, and what their summaries say.
         choose: tells which files of the snapshot's plan are rewritten together.
     """
-    base = port.newest()
-    head = branch_head(base, commit.branch)
-    chosen = CompactionOptions.of(base, options, settings)
-    case_sensitive = is_case_sensitive(port.spark)
-    arrangement = arrangement_of(
-        base, strategy, sort_order, columns, chosen, case_sensitive=case_sensitive
-    )
-    implied = files_condition(port, base, where)
-    if head is None:
-        return CompactionResult()
-    target = Target.of(port.spark, base, port.io, head, where=implied)
-    rewriter = Rewriter(target=target, arrangement=arrangement, options=chosen)
-    committer = Committer(
-        port=port,
-        rewriter=rewriter,
-        start=head,
-        options=commit,
-    )
-    run = _Run(
-        rewriter=rewriter,
-        committer=committer,
-        groups=choose(base, target.plan, chosen),
-        tell=on_progress or _tell_nobody,
-    )
-    # Every row is read once: resolving equality deletes first would be another pass.
-    with temporary_settings(port.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
-        run.run()
-    if chosen.removes_dangling:
-        run.removed_deletes += remove_dangling_deletes(port, commit)
-    return run.result()
+
+    where: str | Column | Expression | None = None
+    strategy: str = "binpack"
+    sort_order: str | Sequence[str | SortField] | None = None
+    columns: str | Sequence[str] | None = None
+    options: Mapping[str, str] | None = None
+    settings: CompactionSettings = field(default_factory=CompactionSettings)
+    on_progress: OnRewrite | None = None
+    commit: SnapshotOptions = DEFAULT_OPTIONS
+    choose: ChooseGroups = plan_groups
+
+    def run(self, port: SparkPort) -> CompactionResult:
+        """Run it; see `TableMaintenance.compact`."""
+        commit = port.naming_engine(self.commit)
+        base = port.newest()
+        head = branch_head(base, commit.branch)
+        chosen = CompactionOptions.of(base, self.options, self.settings)
+        case_sensitive = is_case_sensitive(port.spark)
+        arrangement = arrangement_of(
+            base,
+            self.strategy,
+            self.sort_order,
+            self.columns,
+            chosen,
+            case_sensitive=case_sensitive,
+        )
+        implied = files_condition(port, base, self.where)
+        if head is None:
+            return CompactionResult()
+        target = Target.of(port.spark, base, port.io, head, where=implied)
+        rewriter = Rewriter(target=target, arrangement=arrangement, options=chosen)
+        run = _Run(
+            rewriter=rewriter,
+            committer=Committer(port=port, rewriter=rewriter, start=head, options=commit),
+            groups=self.choose(base, target.plan, chosen),
+            tell=self.on_progress or _tell_nobody,
+        )
+        # Every row is read once: resolving equality deletes first would be another pass.
+        with temporary_settings(port.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
+            run.run()
+        if chosen.removes_dangling:
+            run.removed_deletes += remove_dangling_deletes(port, commit)
+        return run.result()
 
 
 def files_condition(

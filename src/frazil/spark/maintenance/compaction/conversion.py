@@ -39,27 +39,36 @@ from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.files import WriteProgress
 from frazil.table.commit.retries import repeated
-from frazil.table.snapshots.producer import SnapshotOptions, branch_head
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, branch_head
 
 
-def convert_equality_deletes(
-    port: SparkPort,
-    where: str | Column | Expression | None,
-    *,
-    on_progress: Callable[[WriteProgress], None] | None = None,
-    commit: SnapshotOptions,
-) -> ConversionResult:
-    """Convert equality deletes; see `TableMaintenance.convert_equality_deletes`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertEqualityDeletes:
+    """Turn equality deletes into position deletes or deletion vectors.
 
-    def once() -> ConversionResult:
-        base = port.newest()
-        head = branch_head(base, commit.branch)
-        if head is None or base.format_version < 2:
-            return ConversionResult()
-        conversion = _Conversion(port=port, base=base, head=head, commit=commit)
-        return conversion.run(files_condition(port, base, where), on_progress)
+    Attributes:
+        where: only deletes whose data files all may hold matching rows; all unless given.
+        on_progress: called as delete files are written.
+        commit: where the snapshot goes, and what its summary says.
+    """
 
-    return repeated(once, lambda _: port.retries, after=(ConflictError,))
+    where: str | Column | Expression | None = None
+    on_progress: Callable[[WriteProgress], None] | None = None
+    commit: SnapshotOptions = DEFAULT_OPTIONS
+
+    def run(self, port: SparkPort) -> ConversionResult:
+        """Run it; see `TableMaintenance.convert_equality_deletes`."""
+        commit = port.naming_engine(self.commit)
+
+        def once() -> ConversionResult:
+            base = port.newest()
+            head = branch_head(base, commit.branch)
+            if head is None or base.format_version < 2:
+                return ConversionResult()
+            conversion = _Conversion(port=port, base=base, head=head, commit=commit)
+            return conversion.run(files_condition(port, base, self.where), self.on_progress)
+
+        return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

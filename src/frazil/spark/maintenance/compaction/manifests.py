@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -25,7 +26,7 @@ from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches, map_items, spread_items
 from frazil.storage.avro.manifest_records import manifest_of, manifest_record
 from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
-from frazil.table.snapshots.producer import SnapshotOptions
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
 _COUNTS: Final = {
@@ -59,30 +60,38 @@ def is_rewritten_here(manifests: Sequence[ManifestFile]) -> bool:
     return sum(manifest.manifest_length for manifest in manifests) <= costs.REWRITTEN_BYTES
 
 
-def rewrite_manifests(
-    port: SparkPort,
-    *,
-    spec_id: int | None,
-    sort_by: str | Sequence[str],
-    commit: SnapshotOptions,
-) -> ManifestsResult:
-    """Rewrite manifests; see `TableMaintenance.rewrite_manifests`."""
-    operation = RewriteManifests(
-        port.io,
-        spec_id=spec_id,
-        sort_by=[str(name) for name in one_or_several(sort_by, argument="sort_by")],
-        is_small=is_rewritten_here,
-        write=partial(_write_clusters, port.spark),
-        options=commit,
-    )
-    port.run(operation)
-    if not operation.added:
-        return ManifestsResult()
-    return ManifestsResult(
-        rewritten_manifests_count=len(operation.rewritten),
-        added_manifests_count=len(operation.added),
-        snapshot_id=operation.snapshot_id,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterManifests:
+    """Rewrite manifests so that each is of the target size and holds few partitions.
+
+    Attributes:
+        spec_id: the partition spec whose manifests are rewritten; the current one unless given.
+        sort_by: names of partition fields, the most important one first; all unless given.
+        commit: where the snapshot goes, and what its summary says.
+    """
+
+    spec_id: int | None = None
+    sort_by: str | Sequence[str] = ()
+    commit: SnapshotOptions = DEFAULT_OPTIONS
+
+    def run(self, port: SparkPort) -> ManifestsResult:
+        """Run it; see `TableMaintenance.rewrite_manifests`."""
+        operation = RewriteManifests(
+            port.io,
+            spec_id=self.spec_id,
+            sort_by=[str(name) for name in one_or_several(self.sort_by, argument="sort_by")],
+            is_small=is_rewritten_here,
+            write=partial(_write_clusters, port.spark),
+            options=port.naming_engine(self.commit),
+        )
+        port.run(operation)
+        if not operation.added:
+            return ManifestsResult()
+        return ManifestsResult(
+            rewritten_manifests_count=len(operation.rewritten),
+            added_manifests_count=len(operation.added),
+            snapshot_id=operation.snapshot_id,
+        )
 
 
 def _write_clusters(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
@@ -30,7 +30,7 @@ from frazil.spark.maintenance.compaction.options import RewriteOptions, RewriteS
 from frazil.spark.maintenance.compaction.results import PositionDeletesResult
 from frazil.spark.port import SparkPort
 from frazil.table.commit.retries import repeated
-from frazil.table.snapshots.producer import SnapshotOptions, branch_head
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, branch_head
 
 ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
 """Gives the keys of deletes: their paths and offsets."""
@@ -38,40 +38,48 @@ ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
 _IS_VECTOR: Final = pl.col("file_format").str.to_lowercase() == "puffin"
 
 
-def rewrite_position_deletes(
-    port: SparkPort,
-    where: str | Column | Expression | None,
-    *,
-    granularity: Granularity | None,
-    options: Mapping[str, str] | None,
-    settings: RewriteSettings,
-    commit: SnapshotOptions,
-    choose: ChooseDeletes | None = None,
-) -> PositionDeletesResult:
-    """Rewrite position deletes; see `TableMaintenance.rewrite_position_deletes`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePositionDeletes:
+    """Rewrite position deletes in fewer files, without those of data files that are gone.
 
-    Args:
+    Attributes:
+        where: only deletes whose data files all may hold matching rows; all unless given.
+        granularity: of position delete files; the table's property unless given.
+        options: options by the names of Java's ``rewrite_position_delete_files``.
+        settings: options as keywords; they win.
+        commit: where the snapshot goes, and what its summary says.
         choose: tells of a snapshot's plan which deletes are worth it, in place of their sizes.
     """
 
-    def once() -> PositionDeletesResult:
-        base = port.newest()
-        chosen = RewriteOptions.of_deletes(base, options, settings)
-        implied = files_condition(port, base, where)
-        head = branch_head(base, commit.branch)
-        if head is None or base.format_version < 2:
-            return PositionDeletesResult()
-        rewrite = _DeletesRewrite(
-            port=port,
-            base=base,
-            head=head,
-            commit=commit,
-            options=chosen,
-            choose=choose,
-        )
-        return rewrite.run(implied, granularity)
+    where: str | Column | Expression | None = None
+    granularity: Granularity | None = None
+    options: Mapping[str, str] | None = None
+    settings: RewriteSettings = field(default_factory=RewriteSettings)
+    commit: SnapshotOptions = DEFAULT_OPTIONS
+    choose: ChooseDeletes | None = None
 
-    return repeated(once, lambda _: port.retries, after=(ConflictError,))
+    def run(self, port: SparkPort) -> PositionDeletesResult:
+        """Run it; see `TableMaintenance.rewrite_position_deletes`."""
+        commit = port.naming_engine(self.commit)
+
+        def once() -> PositionDeletesResult:
+            base = port.newest()
+            chosen = RewriteOptions.of_deletes(base, self.options, self.settings)
+            implied = files_condition(port, base, self.where)
+            head = branch_head(base, commit.branch)
+            if head is None or base.format_version < 2:
+                return PositionDeletesResult()
+            rewrite = _DeletesRewrite(
+                port=port,
+                base=base,
+                head=head,
+                commit=commit,
+                options=chosen,
+                choose=self.choose,
+            )
+            return rewrite.run(implied, self.granularity)
+
+        return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

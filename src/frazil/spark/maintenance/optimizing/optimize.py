@@ -16,11 +16,11 @@ from frazil.errors import FrazilError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.maintenance.compaction.compact import compact, files_condition
-from frazil.spark.maintenance.compaction.conversion import convert_equality_deletes
+from frazil.spark.maintenance.compaction.compact import Compact, files_condition
+from frazil.spark.maintenance.compaction.conversion import ConvertEqualityDeletes
 from frazil.spark.maintenance.compaction.groups import FileGroup, chosen_groups
 from frazil.spark.maintenance.compaction.options import CompactionOptions, CompactionSettings
-from frazil.spark.maintenance.compaction.position_deletes import rewrite_position_deletes
+from frazil.spark.maintenance.compaction.position_deletes import RewritePositionDeletes
 from frazil.spark.maintenance.compaction.results import CompactionResult, RewriteProgress
 from frazil.spark.maintenance.optimizing.results import (
     OptimizeProgress,
@@ -33,7 +33,7 @@ from frazil.table.maintenance.optimizing.look import filtered, look, now_ms
 from frazil.table.maintenance.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 from frazil.table.maintenance.progress import tell_nobody
-from frazil.table.snapshots.producer import SnapshotOptions
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -47,44 +47,51 @@ _PRODUCER: Final = {"snapshot.producer": "OPTIMIZE"}
 _TYPE: Final = "self-optimizing.type"
 
 
-def plan_table(
-    port: SparkPort, where: str | Column | Expression | None, *, branch: str | None
-) -> OptimizingPlan:
-    """Return what `optimize` would do first; see `Table.optimize`."""
-    base = port.newest()
-    return look(base, port.io, where=files_condition(port, base, where), branch=branch)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimize:
+    """Do the maintenance that is worth it.
 
+    Attributes:
+        where: only files that may hold matching rows; all unless given.
+        on_progress: called with each step.
+        commit: where the snapshots go, and what their summaries say.
+    """
 
-def optimize(
-    port: SparkPort,
-    where: str | Column | Expression | None,
-    *,
-    on_progress: OnOptimize | None,
-    commit: SnapshotOptions,
-) -> OptimizeResult:
-    """Do what is worth doing; see `Table.optimize`."""
-    began = time.monotonic()
-    before = after = plan_table(port, where, branch=commit.branch)
-    base = port.metadata
-    run = _Run(
-        port=port,
-        where=filtered(base, files_condition(port, base, where)),
-        commit=replace(commit, snapshot_properties={**_PRODUCER, **commit.snapshot_properties}),
-        tell=on_progress or tell_nobody,
-    )
-    steps: list[OptimizeStep] = []
-    for number in range(1, MOST_ROUNDS + 1):
-        if after.is_empty:
-            break
-        run.tell(OptimizeProgress("planned", number, f"{len(after.choices)} things to do"))
-        done = run.round(after, number)
-        steps += done
-        after = plan_table(port, where, branch=commit.branch)
-        if not any(step.has_changed for step in done):
-            break
-    return OptimizeResult(
-        before=before, after=after, steps=tuple(steps), seconds=time.monotonic() - began
-    )
+    where: str | Column | Expression | None = None
+    on_progress: OnOptimize | None = None
+    commit: SnapshotOptions = DEFAULT_OPTIONS
+
+    def plan(self, port: SparkPort) -> OptimizingPlan:
+        """Return what it would do first; see `Table.optimize`."""
+        base = port.newest()
+        where = files_condition(port, base, self.where)
+        return look(base, port.io, where=where, branch=self.commit.branch)
+
+    def run(self, port: SparkPort) -> OptimizeResult:
+        """Run it; see `Table.optimize`."""
+        began = time.monotonic()
+        before = after = self.plan(port)
+        base = port.metadata
+        properties = {**_PRODUCER, **self.commit.snapshot_properties}
+        run = _Run(
+            port=port,
+            where=filtered(base, files_condition(port, base, self.where)),
+            commit=replace(self.commit, snapshot_properties=properties),
+            tell=self.on_progress or tell_nobody,
+        )
+        steps: list[OptimizeStep] = []
+        for number in range(1, MOST_ROUNDS + 1):
+            if after.is_empty:
+                break
+            run.tell(OptimizeProgress("planned", number, f"{len(after.choices)} things to do"))
+            done = run.round(after, number)
+            steps += done
+            after = self.plan(port)
+            if not any(step.has_changed for step in done):
+                break
+        return OptimizeResult(
+            before=before, after=after, steps=tuple(steps), seconds=time.monotonic() - began
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,23 +132,16 @@ class _Run:
             case Work.REWRITE_FILES:
                 return self._compacted(choices, commit, number)
             case Work.CONVERT:
-                return convert_equality_deletes(
-                    self.port,
-                    self.where,
-                    commit=commit,
+                return ConvertEqualityDeletes(
+                    where=self.where,
                     on_progress=lambda at: self.tell(
                         OptimizeProgress("running", number, f"{work}: {at}")
                     ),
-                )
-            case Work.REWRITE_DELETES:
-                return rewrite_position_deletes(
-                    self.port,
-                    self.where,
-                    granularity=None,
-                    options=None,
-                    settings={},
                     commit=commit,
-                    choose=_deletes,
+                ).run(self.port)
+            case Work.REWRITE_DELETES:
+                return RewritePositionDeletes(where=self.where, commit=commit, choose=_deletes).run(
+                    self.port
                 )
 
     def _compacted(
@@ -169,18 +169,9 @@ class _Run:
         }
         if settings.max_task_size is not None:
             sizes["max_file_group_size_bytes"] = settings.max_task_size
-        return compact(
-            self.port,
-            self.where,
-            strategy="binpack",
-            sort_order=None,
-            columns=None,
-            options=None,
-            settings=sizes,
-            on_progress=heard,
-            commit=commit,
-            choose=groups,
-        )
+        return Compact(
+            where=self.where, settings=sizes, on_progress=heard, commit=commit, choose=groups
+        ).run(self.port)
 
 
 def _deletes(metadata: TableMetadata, plan: ScanPlan) -> pl.DataFrame:
