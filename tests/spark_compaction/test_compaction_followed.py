@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row, when
 
 from ci_share import one_of_each, only_in_soak
+from frazil.spark.maintenance.compaction.following import FollowedDeletes
 
 pytestmark = pytest.mark.spark
 
@@ -84,6 +86,31 @@ def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, stra
     made.table.refresh().compact(rewrite_all=True)
     made.check()
     assert made.delete_files() == []
+
+
+def test_threads_that_delete_again_and_again_let_it_commit(lake, monkeypatch):
+    """While it finds the rows of the last ones, those of this process wait with their commits."""
+    made = made_of(lake)
+    follow, looks, threads = FollowedDeletes.followed, [], []
+
+    def delete(number):
+        made.other().delete(f"id = {number}")
+
+    def followed(self, done):
+        found = follow(self, done)
+        looks.append(done)
+        threads.append(threading.Thread(target=delete, args=(20 + 2 * len(looks),)))
+        threads[-1].start()
+        threads[-1].join(3)
+        return found
+
+    monkeypatch.setattr(FollowedDeletes, "followed", followed)
+    result = made.table.compact(min_input_files=2, on_progress=when(2, lambda: delete(20)))
+    for thread in threads:
+        thread.join()
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
+    assert len(looks) == 2
+    assert set(ids(made)) == set(range(60)) - {2, 3, 20, 22, 24}
 
 
 @pytest.mark.parametrize(

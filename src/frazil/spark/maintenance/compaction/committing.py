@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
@@ -25,6 +26,7 @@ from frazil.spark.maintenance.compaction.results import FailedGroup
 from frazil.spark.maintenance.compaction.rewriting import Rewriter, RewrittenGroup
 from frazil.spark.port import SparkPort
 from frazil.table.commit.definition import Definition
+from frazil.table.commit.turns import turn_of
 from frazil.table.snapshots.producer import SnapshotOptions, branch_head
 from frazil.table.snapshots.rewrite import RewriteFiles
 
@@ -98,27 +100,39 @@ class Committer:
             raise
 
     def _destinies(self, left: list[RewrittenGroup]) -> Iterator[Destiny]:
-        """What becomes of groups; `left` has those that are surely not committed."""
+        """What becomes of groups; `left` has those that are surely not committed.
+
+        Where others delete rows again and again, the other threads of this process wait from the
+        second time on while a group gets these deletes and is committed.
+        """
         validated_from = self.start.snapshot_id
-        properties = self.rewriter.metadata.properties
-        tries_left, ends = RETRIES.of(properties), monotonic() + RETRY_TIMEOUT.of(properties) / 1000
-        while left:
-            try:
-                yield self._committed(left, validated_from)
-                return
-            except ConflictError as error:
-                if not left:
-                    raise
-                _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
+        metadata = self.rewriter.metadata
+        tries_left = RETRIES.of(metadata.properties)
+        ends = monotonic() + RETRY_TIMEOUT.of(metadata.properties) / 1000
+        turn, is_again = turn_of(metadata.table_uuid), False
+        with ExitStack() as alone:
+            while left:
+                try:
+                    yield self._committed(left, validated_from)
+                    return
+                except ConflictError as error:
+                    if not left:
+                        raise
+                    _LOG.info("a commit of %d rewritten groups conflicts: %s", len(left), error)
+                    conflict = error
+                alone.close()
+                if is_again:
+                    alone.enter_context(turn.taken(lambda: None))
+                is_again = True
                 sorted_out = self._sorted_out(left)
-                lost, conflict = sorted_out.lost, error
+                lost = sorted_out.lost
                 # Who could go on every time is not given up, however often others delete rows.
                 goes_on = sorted_out.follows and sorted_out.snapshot_id != validated_from
                 validated_from = sorted_out.snapshot_id
-            tries_left -= bool(lost) or not goes_on
-            if tries_left < 0 or monotonic() > ends:
-                lost = tuple(left)
-            yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
+                tries_left -= bool(lost) or not goes_on
+                if tries_left < 0 or monotonic() > ends:
+                    lost = tuple(left)
+                yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
 
     def _committed(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
         metadata = self.rewriter.metadata
