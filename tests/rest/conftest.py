@@ -10,7 +10,7 @@ import pytest
 from catalog_cases import opened, properties_of
 from rest_cases import NO_REPORTS, QUICK_CHECKS
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
 

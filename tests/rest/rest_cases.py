@@ -12,7 +12,7 @@ from catalog_cases import QUICK_CHECKS as QUICK_CHECKS
 from openapi_core.datatypes import RequestParameters
 from serve_cases import specification
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from rest_server import Exchange, Server
 
 

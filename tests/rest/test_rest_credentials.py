@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from catalog_cases import made_table, opened, properties_of, set_properties
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.files.credentials import (
     StorageCredential,
     VendedFileIO,

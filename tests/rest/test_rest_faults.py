@@ -15,7 +15,7 @@ from rest_cases import QUICK_CHECKS
 
 from ci_share import one_of_each
 from frazil.catalog.protocol import TableCommit
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import (
     AccessDeniedError,
     CommitFailedError,

@@ -13,7 +13,7 @@ import pytest
 from catalog_cases import made_table, set_properties
 from rest_cases import QUICK_CHECKS
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.exchange import transport
 from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, ends_of
 from frazil.errors import (

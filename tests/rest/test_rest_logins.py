@@ -18,7 +18,7 @@ from catalog_cases import made_table, set_properties
 from rest_cases import ask_together
 
 from frazil.catalog.config import resolve
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import AccessDeniedError, ConfigurationError, FrazilError, UnsupportedError
 from rest_server import Fault, Server
 

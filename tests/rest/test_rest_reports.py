@@ -16,7 +16,7 @@ import yaml
 from catalog_cases import opened
 from table_cases import data_file, make_table
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.reports import Reporter
 from frazil.format.predicates import bind, parse_predicate
 from frazil.format.predicates.without_values import without_values

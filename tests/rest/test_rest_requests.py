@@ -15,7 +15,7 @@ from rest_cases import check_answer, check_request
 from view_cases import version
 
 from frazil.catalog.protocol import Capability, LoadedView, TableCommit
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.reports import ScanReport
 from frazil.errors import (
     CommitFailedError,

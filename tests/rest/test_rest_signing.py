@@ -13,7 +13,7 @@ import pytest
 import yaml
 from catalog_cases import made_table, opened, properties_of
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import AccessDeniedError, ConfigurationError, StorageError, UnsupportedError
 from requirements_catalog import RequirementsCatalog

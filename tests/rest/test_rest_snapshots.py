@@ -14,7 +14,7 @@ import pytest
 from catalog_cases import made_table, new_metadata, opened
 from rest_cases import check_answer, check_request
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import (
     ConfigurationError,
     NoSuchSnapshotError,

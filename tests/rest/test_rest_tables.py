@@ -9,7 +9,7 @@ import pytest
 from rest_cases import QUICK_CHECKS
 from table_cases import as_if_by_others, data_file, make_table, names
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import CommitStateUnknownError
 from frazil.planning.plan import plan
 from frazil.table.handle import TableHandle

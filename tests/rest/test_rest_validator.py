@@ -14,7 +14,7 @@ from catalog_cases import made_table, set_properties
 from openapi_core.exceptions import OpenAPIError
 from rest_cases import check_answer, check_request
 
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from rest_server import Exchange, Server
 
 Change = Callable[[dict[str, Any]], object]

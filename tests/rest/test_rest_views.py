@@ -12,7 +12,7 @@ from view_cases import SCHEMA, made_view, replaced, sql_of, version
 
 from ci_share import one_of_each
 from frazil.catalog.protocol import Capability
-from frazil.catalog.rest import RestCatalog
+from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import (
     AccessDeniedError,
     CommitFailedError,

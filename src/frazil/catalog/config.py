@@ -184,13 +184,14 @@ def refuse_unknown(properties: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: one does not; the message names the nearest that does.
     """
-    own = property_names(properties)
+    common = _COMMON_PROPERTIES | storage_property_names()
+    special = [n for n in properties if n not in common and not is_storage_property(n)]
+    own = property_names(properties) if special else None
     if own is None:
         return
-    known = _COMMON_PROPERTIES | own | storage_property_names()
-    prefixes = property_prefixes(properties)
-    for name in properties:
-        if name in known or is_storage_property(name) or name.startswith(prefixes):
+    known, prefixes = common | own, property_prefixes(properties)
+    for name in special:
+        if name in known or name.startswith(prefixes):
             continue
         near = get_close_matches(name.lower().replace("_", "-"), known, n=1)
         advice = f"is {near[0]} meant?" if near else "docs/reference/properties.md lists them"

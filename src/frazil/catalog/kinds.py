@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Final
 
-from frazil.catalog.pointer.filesystem import FilesystemCatalog
-from frazil.catalog.pointer.glue import GlueCatalog
-from frazil.catalog.pointer.hive import HiveCatalog
-from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog
-from frazil.catalog.rest import RestCatalog
 from frazil.errors import ConfigurationError, UnsupportedError
 
 ENTRY_POINTS: Final = "frazil.catalogs"
@@ -20,15 +15,19 @@ IMPLEMENTATION: Final = "py-catalog-impl"
 """PyIceberg's property for a class by its path, ``package.module.Class``."""
 
 _ELSEWHERE: Final = ("nessie", "dynamodb", "bigquery", "in-memory")
-_KINDS: Final[dict[str, type[Catalog]]] = {
-    "sql": SqlCatalog,
-    "jdbc": SqlCatalog,
-    "filesystem": FilesystemCatalog,
-    "hadoop": FilesystemCatalog,
-    "glue": GlueCatalog,
-    "rest": RestCatalog,
-    "hive": HiveCatalog,
+_SQL: Final = "frazil.catalog.pointer.sql.SqlCatalog"
+_FILESYSTEM: Final = "frazil.catalog.pointer.filesystem.FilesystemCatalog"
+_OWN: Final[Mapping[str, str]] = {
+    "sql": _SQL,
+    "jdbc": _SQL,
+    "filesystem": _FILESYSTEM,
+    "hadoop": _FILESYSTEM,
+    "glue": "frazil.catalog.pointer.glue.GlueCatalog",
+    "rest": "frazil.catalog.rest.catalog.RestCatalog",
+    "hive": "frazil.catalog.pointer.hive.HiveCatalog",
 }
+"""Frazil's own, by the paths of their classes: each has libraries that take time to load."""
+_REGISTERED: Final[dict[str, type[Catalog]]] = {}
 
 
 def register_catalog(kind: str, implementation: type[Catalog]) -> None:
@@ -40,9 +39,10 @@ def register_catalog(kind: str, implementation: type[Catalog]) -> None:
         ConfigurationError: another class has the name.
     """
     name = kind.lower()
-    if _KINDS.setdefault(name, implementation) is not implementation:
+    known = _own(name) or _REGISTERED.setdefault(name, implementation)
+    if known is not implementation:
         raise ConfigurationError(
-            f"the catalog type {name!r} is {_KINDS[name].__qualname__} already: choose another name"
+            f"the catalog type {name!r} is {known.__qualname__} already: choose another name"
         )
 
 
@@ -57,7 +57,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
         ConfigurationError: there is no such type.
         UnsupportedError: the type is one that this release does not have.
     """
-    found = _KINDS.get(kind) or _installed(kind)
+    found = _known(kind) or _installed(kind)
     if found is not None:
         return found
     if kind in _ELSEWHERE:
@@ -65,7 +65,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
             f"the catalog {name} is of the type {kind}, which this release does not have; "
             f"it has sql, filesystem, rest, hive and glue"
         )
-    known = ", ".join(sorted({each.kind for each in _KINDS.values()}))
+    known = ", ".join(sorted({each.kind for each in _all_known()}))
     raise ConfigurationError(
         f"the catalog {name} is of the unknown type {kind!r}: use one of {known}"
     )
@@ -116,8 +116,21 @@ def _meant(properties: Mapping[str, object]) -> list[type[Catalog]]:
     path, kind = properties.get(IMPLEMENTATION), str(properties.get("type") or "").lower()
     if path is not None:
         return [class_by_path("", str(path))]
-    named = _KINDS.get(kind) or (_installed(kind) if kind else None)
-    return [named] if named is not None else list(dict.fromkeys(_KINDS.values()))
+    named = _known(kind) or (_installed(kind) if kind else None)
+    return [named] if named is not None else _all_known()
+
+
+def _own(kind: str) -> type[Catalog] | None:
+    return class_by_path(kind, _OWN[kind]) if kind in _OWN else None
+
+
+def _known(kind: str) -> type[Catalog] | None:
+    return _own(kind) or _REGISTERED.get(kind)
+
+
+def _all_known() -> list[type[Catalog]]:
+    own = (class_by_path(kind, path) for kind, path in _OWN.items())
+    return list(dict.fromkeys((*own, *_REGISTERED.values())))
 
 
 def _installed(kind: str) -> type[Catalog] | None:

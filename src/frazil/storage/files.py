@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
@@ -56,7 +56,10 @@ class FileIO:
         properties: of the stores; secrets stay in them, so never print them (repr does not).
         caches: what is kept of files that never change; empty in a process that it is sent to.
         stores: opens every store but the local disk; fsspec does where it is None.
+        signed_schemes: of paths whose every request a server signs, so that nobody else gets there.
     """
+
+    signed_schemes: Collection[str] = ()
 
     def __init__(
         self,

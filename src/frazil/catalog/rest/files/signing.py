@@ -176,6 +176,8 @@ class SignedFileIO(FileIO):
         caches: those of the catalog.
     """
 
+    signed_schemes = S3_SCHEMES
+
     def __init__(
         self,
         properties: Mapping[str, str],
@@ -228,13 +230,9 @@ class SignedFileIO(FileIO):
         )
         self._signer = RemoteSigner(self._client, self._place)
 
-    def signs(self, path: str) -> bool:
-        """Whether requests for a path are signed."""
-        return store_key(path)[0] in S3_SCHEMES
-
     def _store(self, path: str) -> Store:
         scheme, authority = store_key(path)
-        if scheme not in S3_SCHEMES:
+        if scheme not in self.signed_schemes:
             return super()._store(path)
         key = (os.getpid(), scheme, authority)
         if key not in self._stores:

@@ -16,7 +16,6 @@ import polars as pl
 from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
 
 from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, credential_of
-from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.parquet.s3a import FILE_SYSTEM, SECRETS, s3a_options, scheme_of_tag
@@ -104,7 +103,7 @@ def _given(
     paths: Iterable[str], spark: SparkSession, io: FileIO
 ) -> list[tuple[StorageCredential, list[int]]]:
     """The catalog's credentials that are for some of the paths, and the places of these."""
-    if isinstance(io, SignedFileIO) and _whose(spark) == "catalog":
+    if io.signed_schemes and _whose(spark) == "catalog":
         _refuse_signed(paths, io)
     if not isinstance(io, VendedFileIO) or _whose(spark) == "session":
         return []
@@ -121,8 +120,8 @@ def _given(
     return list(found.values())
 
 
-def _refuse_signed(paths: Iterable[str], io: SignedFileIO) -> None:
-    path = next((path for path in paths if io.signs(path)), None)
+def _refuse_signed(paths: Iterable[str], io: FileIO) -> None:
+    path = next((path for path in paths if scheme_of(path) in io.signed_schemes), None)
     if path is not None:
         raise UnsupportedError(
             f"Spark cannot read or write {path}: the catalog's server signs each request for the "
