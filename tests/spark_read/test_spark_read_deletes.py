@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from spark_read_model import MadeTable
 from ci_share import only_in_soak
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.deletes import joins
+from frazil.spark.deletes import positions as position_deletes
+from frazil.spark.read import scan_group
 from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 
@@ -73,6 +76,29 @@ def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
     made.delete_positions([(1, 50), (2, 3), (2, 4)], sequence=4)
     assert made.read(spark) == made.live()
     assert len(made.live()) == 70_200 - 5 - 4 - 2
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_deletes_are_read_while_the_scan_is_made(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    """Either waits here for the other to begin, so that one after the other would be seen."""
+    made.add(rows(1000), sequence=1)
+    made.delete_vector(0, [0, 63, 999], sequence=2)
+    if is_damaged:
+        vectors = Path(made.deletes[0]["file_path"].removeprefix("file://"))
+        vectors.write_bytes(b"\0" * vectors.stat().st_size)
+    both = Barrier(2, timeout=30)
+    read, scan = position_deletes.vector_positions, scan_group.scan_by_id
+    with monkeypatch.context() as patched:
+        patched.setattr(position_deletes, "vector_positions", lambda *a: (both.wait(), read(*a))[1])
+        patched.setattr(scan_group, "scan_by_id", lambda *a: (both.wait(), scan(*a))[1])
+        if is_damaged:
+            with pytest.raises(InvalidDataFileError, match=r"\.puffin"):
+                made.dataframe(spark)
+            return
+        assert made.read(spark) == made.live()
+    assert made.read(spark, ["id"]) == [(row[0],) for row in made.live()]
 
 
 @pytest.mark.parametrize("step", [3, only_in_soak(997)])

@@ -106,6 +106,16 @@ class PositionDeletes:
         """Whether what they delete is kept beside the session."""
         return self.choice().way.apply == self.words
 
+    @property
+    def are_read_here(self) -> bool:
+        """Whether threads of this process have to read some of them."""
+        if not self.are_few:
+            return False
+        lacking = self._known().pending
+        return len(lacking) > 0 and (
+            self._reading(self._tasks_of(lacking)).way.apply == self._read_here
+        )
+
     def choice(self) -> ChosenWay[Callable[[], dict[int, Words] | Bitmaps]]:
         """Return which way they are applied: as positions by file, or as rows that are joined."""
         kept = Way(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -106,25 +107,48 @@ class ScanGroup:
 
     def rows(self) -> list[PreparedRows]:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
-        sets, others = self._deleted_positions()
+        scan, sets, others = self._scan_and_deleted_positions()
         if not sets:
-            return self._rows(others)
+            return self._rows(scan, others)
         files = self.files["ordinal"]
         words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
-        found: list[PreparedRows] = []
         # What executors read they would read for each part.
-        for part in [words] if others else in_arrays(words):
+        parts = [words] if others else in_arrays(words)
+        found: list[PreparedRows] = []
+        for part in parts:
             members = self.files.filter(files.is_in(pl.Series(list(part)).implode()))
-            context = self.reading.context
+            context, group = self.reading.context, replace(self, files=members)
             bitmaps = bitmaps_of_words(context.spark, part, context.io.caches["bitmaps"])
-            found += replace(self, files=members)._rows([*others, bitmaps])
+            of_part = scan if len(parts) == 1 else group._scan()
+            found += group._rows(of_part, [*others, bitmaps])
         return found
 
-    def _rows(self, all_bitmaps: Sequence[Bitmaps]) -> list[PreparedRows]:
+    def _scan_and_deleted_positions(
+        self,
+    ) -> tuple[NativeScan | DataFrame, list[Mapping[int, Words]], list[Bitmaps]]:
+        """The scan, and what is deleted by position: sets by file, and what executors read."""
+        context, sets = self.reading.context, list[Mapping[int, Words]]()
+        if self.group.has_resolved:
+            sets.append(self.reading.resolved)
+        if not self.group.has_positions:
+            return self._scan(), sets, []
+        positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
+        if positions.are_read_here:
+            with ThreadPoolExecutor(1, "frazil-deletes") as thread:
+                reading = thread.submit(positions.words)
+                scan = self._scan()
+            return scan, [*sets, reading.result()], []
+        found = positions.choice().way.apply()
+        if not isinstance(found, dict):
+            return self._scan(), sets, [found]
+        return self._scan(), [*sets, found], []
+
+    def _rows(
+        self, scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]
+    ) -> list[PreparedRows]:
         """The same without what is deleted by position; the files are under these bitmaps."""
         reading, context = self.reading, self.reading.context
         plain = self._plain_columns()
-        scan = self._scan()
         if plain is not None and not self.group.has_deletes:
             is_small = isinstance(scan, NativeScan)
             return [PreparedRows(_frame_of(scan), plain, is_small)]
@@ -159,19 +183,6 @@ class ScanGroup:
                 for gone in deleted
             ),
         ]
-
-    def _deleted_positions(self) -> tuple[list[Mapping[int, Words]], list[Bitmaps]]:
-        """What is deleted by position: sets by file, and what executors read."""
-        context, sets = self.reading.context, list[Mapping[int, Words]]()
-        if self.group.has_resolved:
-            sets.append(self.reading.resolved)
-        if self.group.has_positions:
-            positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
-            found = positions.choice().way.apply()
-            if not isinstance(found, dict):
-                return sets, [found]
-            sets.append(found)
-        return sets, []
 
     def _plain_columns(self) -> tuple[ScanColumn, ...] | None:
         """The result's columns, where each is a column of the scan; else None."""
