@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import frazil
 from bench.context import CATALOG, Context, run_all
 from bench.figures import Bar, Figure, compare, interleaved, report
+from bench.first_read import in_new_process
 from bench.rows import FLAT_DDL, flat
 
 PARTITIONS = 50
@@ -69,6 +70,15 @@ def _vectors(context: Context) -> Iterator[Figure]:
     pair = _Pair(context, mode="merge-on-read", version=3)
     yield from pair.measured("delete 1 %, vectors", _delete, _java_delete(context), _DELETE)
     pair.purge()
+
+
+def _new_process(context: Context) -> Iterator[Figure]:
+    for version, kind in ((2, "positions"), (3, "vectors")):
+        pair = _Pair(context, mode="merge-on-read", version=version)
+        yield pair.read_in_new_processes(f"delete 1 %, {kind}", _delete, _java_delete(context))
+        ours, java, _ = _update(context)
+        yield pair.read_in_new_processes("update 5 %, MoR", ours, java)
+        pair.purge()
 
 
 _DELETE = Bar(at_most=0.8)
@@ -175,6 +185,27 @@ class _Pair:
             theirs=_median(reads["java"]),
         )
 
+    def read_in_new_processes(
+        self,
+        title: str,
+        ours: Callable[[frazil.Table], object],
+        java: Callable[[str], object],
+    ) -> Figure:
+        """The first read after the command, each in a process that has read nothing before."""
+        ours(self._tables["ours"])
+        java("java.bench.changes_java")
+        took: dict[str, list[float]] = {side: [] for side in self._tables}
+        for index in range(self._context.rounds):
+            for side in list(took)[:: 1 if index % 2 == 0 else -1]:
+                folder, table = self._context.folder, f"bench.changes_{side}"
+                took[side].append(in_new_process(folder, side, table))
+        for side in self._tables:
+            self._back(side)
+        name = f"first read in a new process after {title}{self._suffix}"
+        return compare(
+            name, "Java runtime", _median(took["ours"]), _median(took["java"]), Bar(at_most=1.1)
+        )
+
     def by_rows_and_by_files(self, work: Callable[[frazil.Table], object]) -> tuple[float, float]:
         """The median seconds of a command of Frazil's, run in turns on either table.
 
@@ -275,6 +306,7 @@ PARTS: Mapping[str, Callable[[Context], Iterator[Figure]]] = {
     "one-partition": _one_partition,
     "every-partition": _every_partition,
     "vectors": _vectors,
+    "new-process": _new_process,
     "without-rivals": _without_rivals,
     "upsert": _upsert,
 }
