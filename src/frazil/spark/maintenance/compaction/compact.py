@@ -22,7 +22,7 @@ from frazil.spark.conditions import condition_of
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.maintenance.compaction.arranging.arrangement import Strategy, arrangement_of
 from frazil.spark.maintenance.compaction.committing import Committer, Destiny
-from frazil.spark.maintenance.compaction.delete_files import remove_dangling_deletes
+from frazil.spark.maintenance.compaction.delete_replacement import remove_dangling_deletes
 from frazil.spark.maintenance.compaction.groups import FileGroup, plan_groups
 from frazil.spark.maintenance.compaction.options import CompactionOptions, CompactionSettings
 from frazil.spark.maintenance.compaction.results import (

@@ -25,7 +25,7 @@ from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, PLACES, EqualityReading
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, POS, Projection
 from frazil.spark.maintenance.compaction.compact import files_condition
-from frazil.spark.maintenance.compaction.delete_files import (
+from frazil.spark.maintenance.compaction.delete_replacement import (
     KEY,
     NO_DELETES,
     dangling_deletes,

@@ -19,7 +19,7 @@ from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import Granularity, WrittenDeletes, write_deletes_anew
 from frazil.spark.maintenance.compaction.compact import files_condition
-from frazil.spark.maintenance.compaction.delete_files import (
+from frazil.spark.maintenance.compaction.delete_replacement import (
     KEY,
     NO_DELETES,
     delete_file_entries,
