@@ -30,8 +30,8 @@ from frazil.format.partitions.transforms import IdentityTransform, Transform
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
 from frazil.format.types import (
+    TEMPORAL_TYPES,
     BooleanType,
-    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -44,7 +44,6 @@ from frazil.format.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
-    TimeType,
     VariantType,
 )
 from frazil.planning.prune import ranges_of
@@ -59,12 +58,7 @@ _EXACT_BOUNDS = (
     IntegerType,
     LongType,
     DecimalType,
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
+    *TEMPORAL_TYPES,
     *_FLOATING,
 )
 _COUNTED = (PrimitiveType, VariantType)

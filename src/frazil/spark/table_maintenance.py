@@ -31,6 +31,7 @@ from frazil.spark.maintenance.stats_results import PartitionStatsResult, TableSt
 from frazil.spark.maintenance.table_stats import ComputeTableStats
 from frazil.spark.migration.add_files import AddFilesResult, ImportFiles
 from frazil.spark.port import SparkHandlePort
+from frazil.spark.row_level.options import write_options
 from frazil.spark.write.files import WriteProgress
 from frazil.storage.listing import listing_of
 from frazil.storage.side_by_side import WAITING_THREADS
@@ -237,7 +238,7 @@ class TableMaintenance(Maintenance):
             partition_filter=partition_filter,
             check_duplicate_files=check_duplicate_files,
             parallelism=parallelism,
-            commit=commit,
+            options=write_options(**commit),
         ).run(self._port)
 
     def check(self) -> CheckResult:

@@ -184,17 +184,22 @@ class BinaryType(PrimitiveType):
     type_name: ClassVar[str] = "binary"
 
 
-EXACT_TYPES: Final = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DecimalType,
+TEMPORAL_TYPES: Final = (
     DateType,
     TimeType,
     TimestampType,
     TimestamptzType,
     TimestampNanoType,
     TimestamptzNanoType,
+)
+"""The types of days and times, whose values are whole numbers within (rule 275)."""
+
+EXACT_TYPES: Final = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DecimalType,
+    *TEMPORAL_TYPES,
     StringType,
     UUIDType,
     FixedType,

@@ -34,17 +34,12 @@ from frazil.format.predicates.literals import Inside
 from frazil.format.predicates.terms import Reference
 from frazil.format.schema import Schema
 from frazil.format.types import (
+    TEMPORAL_TYPES,
     BinaryType,
-    DateType,
     DecimalType,
     DoubleType,
     FixedType,
     FloatType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
 )
 
 _LONGEST_SHOWN: Final = 100
@@ -65,15 +60,6 @@ _OPPOSITE_UNARY: Final = {
     "is-nan": "not-nan",
     "not-nan": "is-nan",
 }
-_COUNTED: Final = (
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-)
-"""Types whose values Java also sends as whole numbers, which are the internal values."""
 
 
 @dataclass(slots=True)
@@ -160,7 +146,7 @@ class _Reader:
         if ref is None:
             return self._unknown()
         literals = [_literal(each) for each in listed]
-        if isinstance(ref.type, _COUNTED) and all(_is_whole(each) for each in literals):
+        if isinstance(ref.type, TEMPORAL_TYPES) and all(_is_whole(each) for each in literals):
             found = (not_in_values if is_not else in_values)(ref, literals)
         else:
             values = tuple(_python(ref, each) for each in literals)
@@ -192,7 +178,7 @@ class _Reader:
         if ref is None:
             return self._unknown()
         op = op.negated if is_negated else op
-        if isinstance(ref.type, _COUNTED) and _is_whole(literal):
+        if isinstance(ref.type, TEMPORAL_TYPES) and _is_whole(literal):
             found = compare(ref, op, Inside(literal, exact=True))
         else:
             node = Comparison(op, Reference(ref.parts), _python(ref, literal))

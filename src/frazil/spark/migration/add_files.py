@@ -11,9 +11,10 @@ from frazil.format.snapshots.summaries import CHANGED_PARTITION_COUNT
 from frazil.spark.migration.importing import Importer
 from frazil.spark.migration.sources import source_of
 from frazil.spark.port import SparkHandlePort
+from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.write.write_audit_publish import destination
 from frazil.table.snapshots.add_files import AddFiles
-from frazil.table.snapshots.producer import BranchSettings, snapshot_options
+from frazil.table.snapshots.producer import snapshot_options
 from frazil.table.updates.name_mapping import learn_names
 
 
@@ -49,7 +50,7 @@ class ImportFiles:
         partition_filter: only partitions with these values by column; None is NULL.
         check_duplicate_files: refuse files that the table has.
         parallelism: how many footers a process reads beside each other.
-        commit: where the snapshot goes, and what its summary says.
+        options: where the snapshot goes, and what its summary says.
     """
 
     source: str
@@ -57,15 +58,15 @@ class ImportFiles:
     partition_filter: Mapping[str, Any] | None = None
     check_duplicate_files: bool = True
     parallelism: int | None = None
-    commit: BranchSettings = field(default_factory=BranchSettings)
+    options: CommitOptions = field(default_factory=CommitOptions)
 
     def run(self, port: SparkHandlePort) -> AddFilesResult:
         """Run it, with the name mapping that the files need; see `TableMaintenance.add_files`."""
         with port.together() as together:
             base = together.newest()
-            target = destination(port.spark, base, self.commit.get("branch"))
+            target = destination(port.spark, base, self.options.branch)
             together.head(target, base)
-            settings = together.settings(base, target, self.commit.get("snapshot_properties"))
+            settings = together.settings(base, target, self.options.snapshot_properties)
             importer = Importer(port.spark, port.io, base, port.name, self.parallelism)
             found = source_of(port.spark, port.io, self.source, self.file_format)
             if not len(found.files):
