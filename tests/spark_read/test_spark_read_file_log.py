@@ -19,7 +19,7 @@ from spark_read_model import with_id
 
 from frazil.errors import ConfigurationError
 from frazil.planning.deletes.index import DeleteIndex
-from frazil.spark.files.layout.weights import weighed_by_deletes
+from frazil.spark.files.layout.weights import for_even_tasks, weighed_by_deletes
 from frazil.spark.files.parquet.file_log import (
     FILE_LOG_SETTING,
     encode_paths,
@@ -163,6 +163,63 @@ def test_a_file_weighs_its_bytes_and_its_deletes() -> None:
     index = DeleteIndex.of_pairs(np.array([0, 2, 2, 9]), np.array([7, 7, 8, 8]))
     plan: Any = SimpleNamespace(delete_index=index, deletes=deletes)
     assert weighed_by_deletes(plan, files).rows() == [(0, 140), (1, 200), (2, 346)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("sizes", "settings", "tasks"),
+    [
+        # Two cores: so many files of 4 MiB, which opening them costs, and of their own bytes.
+        ([1000] * 50, {}, 2),
+        ([1000] * 80, {}, 4),
+        ([1000] * 130, {}, 6),
+        ([1000] * 300, {}, 10),
+        ([10 << 20, *[1 << 20] * 50], {}, 4),
+        ([1000] * 80, {"spark.sql.files.openCostInBytes": "4MB"}, 3),
+        ([1000] * 80, {"spark.sql.files.maxPartitionBytes": "64m"}, 5),
+    ],
+)
+def test_few_tasks_are_as_many_for_each_core(
+    spark: Any, tmp_path: Path, sizes: list[int], settings: dict[str, str], tasks: int
+) -> None:
+    """Spark itself says how many tasks there are, and reads each file once."""
+    first = tmp_path / "0.parquet"
+    pq.write_table(pa.table([[7]], schema=pa.schema([with_id("id", pa.int64(), 1)])), first)
+    for number in range(1, len(sizes)):
+        (tmp_path / f"{number}.parquet").hardlink_to(first)
+    files = pl.DataFrame(
+        {
+            "path": [f"file://{tmp_path}/{number}.parquet" for number in range(len(sizes))],
+            "file_size_in_bytes": sizes,
+            "ordinal": range(len(sizes)),
+        }
+    )
+    with temporary_settings(spark, settings):
+        even = for_even_tasks(spark, files)
+        assert (even["file_size_in_bytes"] >= files["file_size_in_bytes"]).all()
+        scan = read_parquet(
+            spark,
+            even.rename({"file_size_in_bytes": "size"}),
+            SCHEMA,
+            rows=len(sizes),
+            io=FileIO(),
+            table_location=f"file://{tmp_path}",
+        )
+        of_tasks = scan.rows.rdd.glom().map(len).collect()
+    assert (len(of_tasks), sum(of_tasks)) == (tasks, len(sizes))
+    if not settings and len(set(sizes)) == 1:
+        assert max(of_tasks) - min(of_tasks) <= len(sizes) / 10
+
+
+@pytest.mark.spark
+def test_a_table_is_read_by_as_many_tasks_for_each_core(shared_lake: Any, spark: Any) -> None:
+    table = shared_lake.create_table("db.even_tasks", "id bigint")
+    table.append(spark.range(800).repartition(80))
+    assert len(table.scan().plan().files) == 80
+    of_tasks = table.to_df().rdd.glom().map(len).collect()
+    assert (len(of_tasks), sum(of_tasks)) == (4, 800)
+    with temporary_settings(spark, {"spark.sql.files.maxPartitionBytes": "64m"}):
+        assert table.to_df().rdd.getNumPartitions() == 5
 
 
 @pytest.mark.spark

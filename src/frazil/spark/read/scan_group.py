@@ -39,7 +39,7 @@ from frazil.spark.files.file_rows import (
     scan_value,
 )
 from frazil.spark.files.layout.layouts import Layout, Reader
-from frazil.spark.files.layout.weights import weighed_by_deletes
+from frazil.spark.files.layout.weights import for_even_tasks, weighed_by_deletes
 from frazil.spark.files.parquet.file_log import NAMED_PLACE
 from frazil.spark.files.parquet.native import (
     NativeScan,
@@ -264,7 +264,8 @@ class ScanGroup:
         # Spark would take the column of this name for the rows' positions.
         is_misread = wanted.position and ROW_INDEX_NAME in (reading.survey.file_names or ())
         if layout.reader is not Reader.ARROW and not is_misread:
-            files = weighed_by_deletes(reading.plan, self.files)
+            weighed = weighed_by_deletes(reading.plan, self.files)
+            files = for_even_tasks(reading.context.spark, weighed)
             if layout.reader is Reader.BY_ID:
                 return scan_by_id(reading.context, files, wanted)
             return scan_by_name(reading.context, files, wanted, layout.columns)

@@ -7,6 +7,7 @@ from this module at each use: a test or a bench that changes one changes it for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -163,6 +164,16 @@ COMPARED_TASKS: Final = 64
 OPEN_COST: Final = 4 << 20
 SPLIT: Final = 128 << 20
 """Spark's own defaults of what opening a file counts as, and of what a task reads, in bytes."""
+
+PACKING: Final[Mapping[str, int]] = {
+    "spark.sql.files.maxPartitionBytes": SPLIT,
+    "spark.sql.files.openCostInBytes": OPEN_COST,
+}
+"""The properties of a session that say otherwise, and these defaults."""
+
+EVEN_ROUNDS: Final = 4
+"""Up to so many tasks for each core are made as many for each: of more the last round is a small
+part of the time. Measured by ``make bench ONLY=changes``."""
 
 # -- deletes that a read applies: measured by ``make bench ONLY=equality`` and ``ONLY=deletes`` ----
 

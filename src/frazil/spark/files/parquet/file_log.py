@@ -32,6 +32,7 @@ from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.parquet.row_sizes import with_size_of_rows
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
+from frazil.spark.session import costs
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.session.scratch import scratch_folder
 from frazil.storage.files import FileIO
@@ -58,6 +59,7 @@ READING_SETTINGS: Final = (
     ROW_NUMBERS_SETTING,
     _IGNORE_LOG,
     "spark.sql.caseSensitive",
+    *costs.PACKING,
 )
 """Session settings that change what a native scan is made of."""
 
