@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -106,15 +107,18 @@ class PositionDeletes:
         """Whether what they delete is kept beside the session."""
         return self.choice().way.apply == self.words
 
-    @property
-    def are_read_here(self) -> bool:
-        """Whether threads of this process have to read some of them."""
+    def reading_here(self) -> Callable[[], dict[int, Words]] | None:
+        """Return what reads them by threads of this process; None where nothing is left to read.
+
+        It is also None where executors read.
+        """
         if not self.are_few:
-            return False
-        lacking = self._known().pending
-        return len(lacking) > 0 and (
-            self._reading(self._tasks_of(lacking)).way.apply == self._read_here
-        )
+            return None
+        files = self._known()
+        way = self._reading(self._tasks_of(files.pending)).way
+        if not len(files.pending) or way.apply != self._read_here:
+            return None
+        return partial(self._completed, files)
 
     def choice(self) -> ChosenWay[Callable[[], dict[int, Words] | Bitmaps]]:
         """Return which way they are applied: as positions by file, or as rows that are joined."""
@@ -150,11 +154,7 @@ class PositionDeletes:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
             UnsupportedError: a position that bitmaps have no room for.
         """
-        files = self._known()
-        if len(files.pending):
-            chosen = self._tasks_of(files.pending)
-            files.add(self._reading(chosen).way.apply(chosen, files.pending))
-        return files.words
+        return self._completed(self._known())
 
     def bitmaps(self) -> Bitmaps:
         """The bitmaps, from deletes that executors read."""
@@ -168,6 +168,12 @@ class PositionDeletes:
         return join_of(
             {"bytes": min(most_words(self.files["record_count"]), self.most_deleted) * ROW_BYTES}
         )
+
+    def _completed(self, files: WordsOfFiles) -> dict[int, Words]:
+        if len(files.pending):
+            chosen = self._tasks_of(files.pending)
+            files.add(self._reading(chosen).way.apply(chosen, files.pending))
+        return files.words
 
     def _known(self) -> WordsOfFiles:
         names = self.plan.deletes.select("delete", _delete_name())

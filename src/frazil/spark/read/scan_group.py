@@ -107,9 +107,9 @@ class ScanGroup:
 
     def rows(self) -> list[PreparedRows]:
         """The rows in the result's columns; with ``_deleted``, also the deleted ones."""
-        scan, sets, others = self._scan_and_deleted_positions()
+        sets, others, scan = self._deleted_positions()
         if not sets:
-            return self._rows(scan, others)
+            return self._rows(others, scan)
         files = self.files["ordinal"]
         words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
         # What executors read they would read for each part.
@@ -119,36 +119,40 @@ class ScanGroup:
             members = self.files.filter(files.is_in(pl.Series(list(part)).implode()))
             context, group = self.reading.context, replace(self, files=members)
             bitmaps = bitmaps_of_words(context.spark, part, context.io.caches["bitmaps"])
-            of_part = scan if len(parts) == 1 else group._scan()
-            found += group._rows(of_part, [*others, bitmaps])
+            found += group._rows([*others, bitmaps], scan if len(parts) == 1 else None)
         return found
 
-    def _scan_and_deleted_positions(
+    def _deleted_positions(
         self,
-    ) -> tuple[NativeScan | DataFrame, list[Mapping[int, Words]], list[Bitmaps]]:
-        """The scan, and what is deleted by position: sets by file, and what executors read."""
+    ) -> tuple[list[Mapping[int, Words]], list[Bitmaps], NativeScan | DataFrame | None]:
+        """What is deleted by position: sets by file, and what executors read.
+
+        Also the scan, where it was made while threads read the deletes.
+        """
         context, sets = self.reading.context, list[Mapping[int, Words]]()
         if self.group.has_resolved:
             sets.append(self.reading.resolved)
         if not self.group.has_positions:
-            return self._scan(), sets, []
+            return sets, [], None
         positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
-        if positions.are_read_here:
+        reading_here = positions.reading_here()
+        if reading_here is not None:
             with ThreadPoolExecutor(1, "frazil-deletes") as thread:
-                reading = thread.submit(positions.words)
+                reading = thread.submit(reading_here)
                 scan = self._scan()
-            return scan, [*sets, reading.result()], []
+            return [*sets, reading.result()], [], scan
         found = positions.choice().way.apply()
         if not isinstance(found, dict):
-            return self._scan(), sets, [found]
-        return self._scan(), [*sets, found], []
+            return sets, [found], None
+        return [*sets, found], [], None
 
     def _rows(
-        self, scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]
+        self, all_bitmaps: Sequence[Bitmaps], made: NativeScan | DataFrame | None
     ) -> list[PreparedRows]:
         """The same without what is deleted by position; the files are under these bitmaps."""
         reading, context = self.reading, self.reading.context
         plain = self._plain_columns()
+        scan = self._scan() if made is None else made
         if plain is not None and not self.group.has_deletes:
             is_small = isinstance(scan, NativeScan)
             return [PreparedRows(_frame_of(scan), plain, is_small)]
