@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -36,12 +37,13 @@ def stores(sql_lake: Lake, spark: Any, tmp_path_factory: pytest.TempPathFactory)
 def files_read(spark: Any, run: Callable[[], Any]) -> tuple[list[Any], int]:
     """The rows of a query, and how many data files its scans read."""
     store = spark._jsparkSession.sharedState().statusStore()
-    before = store.executionsCount()
+    reported = spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty
+    reported()
+    before = latest_executions(store, after=-1)[0]
     rows = run().collect()
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    reported()
     count = 0
-    for place in range(before, store.executionsCount()):
-        execution = store.executionsList().apply(place).executionId()
+    for execution in latest_executions(store, after=before):
         values = store.executionMetrics(execution)
         nodes = store.planGraph(execution).allNodes()
         for node in (nodes.apply(n) for n in range(nodes.size())):
@@ -50,6 +52,13 @@ def files_read(spark: Any, run: Callable[[], Any]) -> tuple[list[Any], int]:
                 if metric.name() in METRICS and values.contains(metric.accumulatorId()):
                     count += int(values.apply(metric.accumulatorId()).replace(",", ""))
     return rows, count
+
+
+def latest_executions(store: Any, *, after: int) -> list[int]:
+    """Ids of executions later than one, the last first: Spark forgets old ones, so places move."""
+    kept = store.executionsList()
+    ids = (kept.apply(place).executionId() for place in reversed(range(kept.size())))
+    return list(takewhile(lambda each: each > after, ids))
 
 
 @pytest.mark.parametrize(
