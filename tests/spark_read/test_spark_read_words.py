@@ -48,6 +48,19 @@ def test_words_hold_exactly_the_integers(values: list[int], more: list[int]) -> 
 
 
 @settings(deadline=None)
+@given(
+    end=st.integers(0, 200),
+    lacking=st.sets(st.integers(0, 200), max_size=1),
+    more=st.lists(integers, max_size=20),
+)
+def test_words_say_whether_they_hold_all_up_to_an_end(
+    end: int, lacking: set[int], more: list[int]
+) -> None:
+    held = {*range(end), *more} - lacking
+    assert words_of(held).holds_all_below(end) == held.issuperset(range(end))
+
+
+@settings(deadline=None)
 @given(sets=st.dictionaries(st.integers(0, 2**31 - 1), st.sets(positions, max_size=40), max_size=4))
 def test_several_sets_as_one_and_apart_again(sets: dict[int, set[int]]) -> None:
     both = in_one_set({number: words_of(values) for number, values in sets.items()})

@@ -92,6 +92,17 @@ class Words:
         """The memory that the set takes."""
         return self.places.nbytes + self.bits.nbytes
 
+    def holds_all_below(self, end: int) -> bool:
+        """Whether every integer from 0 up to an end, which is not one of them, is in the set."""
+        full, rest = end >> _WORD_SHIFT, (1 << (end & 63)) - 1
+        first = int(np.searchsorted(self.places, 0))
+        needed = slice(first, first + full + bool(rest))
+        places, bits = self.places[needed], self.bits[needed]
+        if len(places) < full + bool(rest) or (len(places) and places[-1] != len(places) - 1):
+            return False
+        is_full = bool((bits[:full] == np.uint64(2**64 - 1)).all())
+        return is_full and int(bits[-1]) & rest == rest if rest else is_full
+
     def values(self) -> Longs:
         """Return the integers in order."""
         octets = self.bits.astype("<u8", copy=False).view(np.uint8)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import polars as pl
 
@@ -12,6 +13,9 @@ from frazil.planning.deletes.index import EQUALITY_DELETES, GLOBAL_SCOPE, Delete
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.equality import EqualityDeletes
 
+_FEW_BYTES: Final = 8
+"""Files without deletes are read along where the others have so many times their bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
@@ -19,9 +23,9 @@ class DeleteGroup:
 
     Attributes:
         files: rows of the plan's files.
-        has_positions: whether position deletes or vectors apply to each of them.
+        has_positions: whether position deletes or vectors apply to them.
         equality: the equality deletes, one entry a list of compared columns.
-        has_resolved: whether equality deletes of each of them are known as positions.
+        has_resolved: whether equality deletes of them are known as positions.
     """
 
     files: pl.DataFrame
@@ -101,6 +105,31 @@ def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[Delete
             )
         )
     return sorted(groups, key=lambda group: group.has_deletes)
+
+
+def with_few_others(groups: Sequence[DeleteGroup]) -> list[DeleteGroup]:
+    """The groups, where a few files without deletes are read along with those under positions.
+
+    No position of them is deleted, so the test of their rows costs little. A scan of their own has
+    a program of its own, which Spark compiles, and tasks that may be small: an update leaves such
+    files.
+    """
+    plain = [group for group in groups if not group.has_deletes]
+    tested = [group for group in groups if group.by_position and not group.equality]
+    if not plain or not tested:
+        return [*groups]
+    few, many = plain[0].files, max((group.files for group in tested), key=_bytes)
+    if len(few) > len(many) or _FEW_BYTES * _bytes(few) > _bytes(many):
+        return [*groups]
+    return [
+        replace(group, files=pl.concat([many, few])) if group.files is many else group
+        for group in groups
+        if group.has_deletes
+    ]
+
+
+def _bytes(files: pl.DataFrame) -> int:
+    return int(files["file_size_in_bytes"].sum())
 
 
 def _is_under(index: DeleteIndex) -> pl.Expr:

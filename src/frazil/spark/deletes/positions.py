@@ -56,7 +56,7 @@ _SCOPE: Final = "delete_scope"
 
 @dataclass(frozen=True, slots=True)
 class PositionDeletes:
-    """The position deletes and vectors of some data files, each of which has at least one.
+    """The position deletes and vectors of some data files.
 
     A vector's file is known from the plan. A position delete names its files by path; it applies
     where the path, the partition and the sequence number fit and the file has no vector.

@@ -21,7 +21,7 @@ from frazil.format.schema import Schema
 from frazil.planning.deletes.index import EQUALITY_DELETES
 from frazil.planning.scan_plan import DeleteWay, ScanPlan
 from frazil.spark.deletes.bitmap import Words
-from frazil.spark.deletes.groups import DeleteGroup, delete_groups
+from frazil.spark.deletes.groups import DeleteGroup, delete_groups, with_few_others
 from frazil.spark.deletes.key_columns import key_schema
 from frazil.spark.deletes.positions import PositionDeletes
 from frazil.spark.deletes.resolve import PLACES, Resolver
@@ -92,18 +92,12 @@ class PlannedRead:
 
     def prepared(self) -> PreparedRead:
         """The rows in the projection's columns; errors as of `of`."""
-        context, request = self.context, self.request
-        if not len(self.plan.files):
-            schema = result_schema(
-                context.metadata, self.plan.schema, request.projection, request.support
-            )
-            return PreparedRead((_no_rows(context.spark, schema),))
+        projection = self.request.projection
         groups = delete_groups(self.plan)
         if not any(group.equality for group in groups):
-            return self._read(self.plan, groups, request.projection, {})
+            return self._read(self.plan, groups, projection, {})
         left, positions = self._resolver.resolved(self.plan, groups)
-        groups = delete_groups(left, positions)
-        return self._read(left, groups, request.projection, positions)
+        return self._read(left, delete_groups(left, positions), projection, positions)
 
     def delete_ways(self) -> Iterator[DeleteWay]:
         """How the deletes would be applied, by their figures and what is kept; none is read."""
@@ -142,6 +136,11 @@ class PlannedRead:
     ) -> PreparedRead:
         """The rows of the groups; ``resolved`` is what `DeleteGroup.has_resolved` speaks of."""
         parts: list[PreparedRows] = []
+        if not len(plan.files):
+            groups = []
+        # Where deleted rows are wanted too, files that have none would be read twice.
+        if DELETED not in projection.metadata_names:
+            groups = with_few_others(groups)
         for group in groups:
             wanted_ids = {i for part in group.equality for i in part.ids}
             scanned = _scanned_fields(projection, self.schema, wanted_ids)
@@ -160,6 +159,10 @@ class PlannedRead:
                 pushed=self.request.pushed,
             )
             parts.extend(_group_rows(reading, group))
+        if not parts:
+            context, schema = self.context, plan.schema
+            columns = result_schema(context.metadata, schema, projection, self.request.support)
+            parts.append(_no_rows(context.spark, columns))
         return PreparedRead(tuple(parts))
 
 

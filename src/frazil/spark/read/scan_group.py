@@ -112,6 +112,13 @@ class ScanGroup:
             return self._rows(others, scan)
         files = self.files["ordinal"]
         words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
+        if not others and DELETED not in self.reading.projection.metadata_names:
+            counts = zip(files, self.files["record_count"], strict=True)
+            left = {o: words[o] for o, count in counts if not words[o].holds_all_below(count)}
+            # A scan that is made has the rows of all the files.
+            words = left if scan is None or not left else words
+            if not words:
+                return []
         # What executors read they would read for each part.
         parts = [words] if others else in_arrays(words)
         found: list[PreparedRows] = []
@@ -135,8 +142,12 @@ class ScanGroup:
         if not self.group.has_positions:
             return sets, [], None
         positions = PositionDeletes.of(context, self.reading.plan, self.files["ordinal"])
+        if not len(positions.tasks):
+            return sets, [], None
         reading_here = positions.reading_here()
-        if reading_here is not None:
+        # Where every row may be deleted, there may be nothing to scan.
+        may_leave_rows = positions.most_deleted < int(self.files["record_count"].sum())
+        if reading_here is not None and may_leave_rows:
             with ThreadPoolExecutor(1, "frazil-deletes") as thread:
                 reading = thread.submit(reading_here)
                 scan = self._scan()
