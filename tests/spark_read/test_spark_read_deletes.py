@@ -163,6 +163,17 @@ def test_files_without_live_rows_are_not_scanned(
     assert made.read(spark) == made.live()
 
 
+@pytest.mark.parametrize("count", [-1, 0])
+def test_a_file_whose_count_is_not_known_is_scanned(
+    spark: Any, made: MadeTable, count: int
+) -> None:
+    made.add(rows(100), sequence=1)
+    made.files[0]["record_count"] = count
+    made.delete_vector(0, range(99), sequence=2)
+    assert made.read(spark) == made.live()
+    assert len(made.live()) == 1
+
+
 def test_nothing_is_scanned_where_every_row_is_deleted(spark: Any, made: MadeTable) -> None:
     made.add(rows(100), sequence=1)
     made.add(rows(100, 100), sequence=1)

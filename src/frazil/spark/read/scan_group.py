@@ -113,8 +113,8 @@ class ScanGroup:
         files = self.files["ordinal"]
         words = {o: Words.union(each[o] for each in sets if o in each) for o in files}
         if not others and DELETED not in self.reading.projection.metadata_names:
-            counts = zip(files, self.files["record_count"], strict=True)
-            left = {o: words[o] for o, count in counts if not words[o].holds_all_below(count)}
+            counts = dict(zip(files, self.files["record_count"], strict=True))
+            left = {o: some for o, some in words.items() if not _holds_all(some, counts[o])}
             # A scan that is made has the rows of all the files.
             words = left if scan is None or not left else words
             if not words:
@@ -353,6 +353,11 @@ class ScanGroup:
                 )
             chosen.append(column.alias(field.name, metadata=metadata_of(field)))
         return rows.select(*chosen)
+
+
+def _holds_all(deleted: Words, record_count: int) -> bool:
+    # A count of -1 is not known: Java writes it for Avro files that it adds.
+    return record_count > 0 and deleted.holds_all_below(record_count)
 
 
 def _frame_of(scan: NativeScan | DataFrame) -> DataFrame:
