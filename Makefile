@@ -1,4 +1,4 @@
-# Two commands do it all: `make demo` (the main job) and `make test`.
+# Two commands do it all: `make demo` (the main job) and `make test`; `make check` guards main besides.
 SHELL := /bin/sh
 PY := .venv/bin/python
 CODE := src tests interop bench examples scripts
@@ -7,38 +7,45 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test41 soak interop catalogs record-sql bench plots conformance lint docs java engines interop-engines interop-tools clean
+.PHONY: demo test check soak test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
 
-test: .venv/.ready java
+# The first circle, which everybody runs: lint, types, docs, and the cases that find most faults.
+# ROOM=spark/write runs the cases of what lies in src/frazil/spark/write alone.
+test: .venv/.ready java postgres
+ifdef ROOM
+	PROCESSES=2 scripts/test.sh test $(PY) $$($(PY) tests/rooms.py $(ROOM))
+else
 	@$(MAKE) -j2 lint docs
-	@scripts/postgres.sh >/dev/null
-	scripts/test.sh $(PY)
+	scripts/test.sh test $(PY)
+endif
 
-# The same tests, and which lines none of them ran; not part of CI.
-coverage: .venv/.ready java
-	@scripts/postgres.sh >/dev/null
-	scripts/test.sh $(PY) coverage
+# The second circle, which guards main besides: what finds faults a second way, and other engines.
+check: .venv/.ready .venv41/.ready java postgres
+ifdef ROOM
+	PROCESSES=2 scripts/test.sh check $(PY) $$($(PY) tests/rooms.py $(ROOM))
+else
+	scripts/test.sh check $(PY)
+	scripts/interop.sh check $(PY41)
+endif
 
-# The same tests on Spark 4.1; not part of CI, where `interop` runs on it.
-test41: .venv41/.ready java
-	@scripts/postgres.sh >/dev/null
-	scripts/test.sh $(PY41)
-
-# Every combination of choices, many random histories, and ten times the examples of every property;
-# not part of CI.
-soak: .venv/.ready .venv41/.ready java
+# The third circle, which goes deep: every combination of choices, long histories, ten times the examples.
+soak: .venv/.ready .venv41/.ready java postgres
 	FRAZIL_EXAMPLES=10 $(PY) -m pytest tests/format_evolution tests/format_metadata \
 		tests/format_predicates tests/planning tests/table/test_table_model.py tests/table/test_table_moved_rows.py \
 		tests/spark_conditions/test_spark_conditions_random.py
-	@scripts/postgres.sh >/dev/null
-	FRAZIL_REQUIRE_POSTGRES=1 $(PY) -m pytest -m soak tests
-	$(PY41) -m pytest -p no:cacheprovider -m soak interop
+	PROCESSES=2 scripts/test.sh soak $(PY)
+	scripts/interop.sh soak $(PY41)
 
+# The first two circles on Spark 4.1.
+test41: .venv41/.ready java postgres
+	scripts/test.sh ci $(PY41)
+
+# What the Java runtime, PyIceberg and DuckDB share with Frazil; `make check` takes a part of it.
 interop: .venv/.ready .venv41/.ready java
-	scripts/interop.sh $(PY41)
+	scripts/interop.sh all $(PY41)
 
 # ClickHouse, Daft and the server Nessie (1.2 GB): `interop-engines` tests with them, and `interop` skips
 # these tests where they are not there.
@@ -87,8 +94,12 @@ lint: .venv/.ready
 docs: .venv/.ready
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -q --strict
 
+# What is not there and cannot be installed is said, and the cases that need it are skipped.
 java:
-	@scripts/java.sh
+	@scripts/java.sh || echo "cases with Spark are skipped" >&2
+
+postgres:
+	@scripts/postgres.sh >/dev/null || echo "cases with PostgreSQL are skipped" >&2
 
 .venv/.ready: requirements/spark43.txt
 	scripts/environment.sh .venv requirements/spark43.txt

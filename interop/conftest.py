@@ -19,6 +19,7 @@ from interop_rest import JavaHandlers, rest_server
 from interop_tables import Engines, MadeOnce, write_with_frazil, write_with_java
 from java_settings import SETTINGS
 
+from circles import pytest_terminal_summary  # noqa: F401
 from frazil.spark.lake import Lake, connect
 from frazil.storage.files import FileIO
 from s3_server import S3Store, s3_server

@@ -1,19 +1,12 @@
 #!/bin/sh
-# The comparison with other engines in two processes side by side, each with a session of its own.
-set -u
-python=${1:-.venv41/bin/python}
-one="interop/test_interop_written_by_frazil.py interop/test_interop_written_by_java.py
-interop/test_interop_written_by_pyiceberg.py interop/test_interop_entries.py
-interop/test_interop_evolution.py interop/test_interop_compaction.py
-interop/test_interop_histories.py interop/test_interop_metadata_tables.py
-interop/test_interop_row_commands.py interop/test_interop_turns.py"
-one=$(echo $one)
-other=""
-for file in interop/test_*.py; do
-    case " $one " in
-        *" $file "*) ;;
-        *) other="$other $file" ;;
-    esac
-done
-scripts/side_by_side.sh "$one" "$other" -- "$python" -m pytest \
-    -p no:cacheprovider --durations=15 -m "not soak"
+# The comparison with other engines in two processes, each with a session of its own: interop.sh CIRCLE [PYTHON]
+#   CIRCLE is `check` (the part that guards main), `all` (everything but `soak`) or `soak`.
+set -eu
+case $1 in
+    check) marks="check and not soak" ;;
+    all) marks="not soak" ;;
+    soak) marks=soak ;;
+    *) echo "there is no circle $1: check, all or soak" >&2 && exit 2 ;;
+esac
+export POLARS_MAX_THREADS=1
+exec "${2:-.venv41/bin/python}" -m pytest -n 2 --dist loadfile --durations=15 -m "$marks" interop/test_*.py

@@ -1,17 +1,29 @@
-"""How much of what could be tried runs in CI, and what only `make soak` runs."""
+"""Which circle a case is in: `make test`, `make check` or `make soak`.
+
+A case without a mark is in `make test`, which everybody runs. `pytest.mark.check` puts it into
+`make check`, which guards main besides; `pytest.mark.soak` into `make soak`, which goes deep. A
+mark stands on a module, a function or one parameter; where a case has both, `soak` counts. CI runs
+the first two circles. The functions here choose parameters, the likeliest to find a fault first.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 Places = tuple[int, ...]
 _TIMES = int(os.environ.get("FRAZIL_EXAMPLES", "1"))
+
+
+def circle_of(marks: Container[str]) -> str:
+    """The circle of a case, from the names of its marks."""
+    return next((name for name in ("soak", "check") if name in marks), "test")
 
 
 def examples(in_ci: int) -> int:
@@ -19,7 +31,26 @@ def examples(in_ci: int) -> int:
     return in_ci * _TIMES
 
 
-def one_of_each(*choices: Collection[Any], without: Collection[Any] = ()) -> list[Any]:
+def in_circles(cases: Collection[Any], *, test: int, check: int | None = None) -> list[Any]:
+    """Parameters of one kind: `make test` takes the first, `make check` those after them.
+
+    A case that is a tuple has a value for each argument.
+
+    Args:
+        test: how many `make test` takes.
+        check: how many `make check` takes besides; all others where it is None, else a soak takes
+            the rest.
+    """
+    last = len(cases) if check is None else test + check
+    return [
+        case if place < test else _marked(case, "check" if place < last else "soak")
+        for place, case in enumerate(cases)
+    ]
+
+
+def one_of_each(
+    *choices: Collection[Any], without: Collection[Any] = (), test: int | None = None
+) -> list[Any]:
     """Parameters: in CI each choice is there at least once, in a soak with every other.
 
     CI takes as many cases as the longest dimension has choices. No two dimensions go in step where
@@ -27,43 +58,50 @@ def one_of_each(*choices: Collection[Any], without: Collection[Any] = ()) -> lis
 
     Args:
         without: choices that CI leaves out, since another one is like each of them.
+        test: how many of CI's cases `make test` takes; all where it is None.
     """
     kept = [[i for i, choice in enumerate(one) if choice not in without] for one in choices]
     taken: Counter[Any] = Counter()
-    in_ci = set()
+    in_ci: list[Places] = []
     for _ in range(max(map(len, kept))):
         places: Places = ()
         for one in kept:
             places += (min(one, key=lambda i: times_taken(taken, (*places, i))),)
         taken.update([*enumerate(places), *pairs(places)])
-        in_ci.add(places)
-    return _parameters(choices, in_ci)
+        in_ci.append(places)
+    return _parameters(choices, in_ci, test)
 
 
-def these(in_ci: Collection[tuple[Any, ...]], *choices: Collection[Any]) -> list[Any]:
+def these(
+    in_ci: Collection[tuple[Any, ...]], *choices: Collection[Any], test: int | None = None
+) -> list[Any]:
     """Parameters: CI takes these cases, a soak every combination of the choices.
 
     Args:
         in_ci: the values of each case.
+        test: how many of them `make test` takes, from the first on; all where it is None.
     """
     listed = [list(one) for one in choices]
-    chosen = {tuple(one.index(v) for one, v in zip(listed, case, strict=True)) for case in in_ci}
-    return _parameters(choices, chosen)
+    chosen = [tuple(one.index(v) for one, v in zip(listed, case, strict=True)) for case in in_ci]
+    return _parameters(choices, chosen, test)
 
 
-def pairwise(*choices: Collection[Any]) -> list[Any]:
+def pairwise(*choices: Collection[Any], test: int | None = None) -> list[Any]:
     """Parameters: in CI each choice is there beside each of every other dimension, once at least.
 
     For cheap cases: CI takes about as many as the two longest dimensions have together.
+
+    Args:
+        test: how many of CI's cases `make test` takes; all where it is None.
     """
     every = list(itertools.product(*(range(len(one)) for one in choices)))
     left = {pair for places in every for pair in pairs(places)}
-    in_ci = set()
+    in_ci: list[Places] = []
     while left:
         best = max(every, key=lambda places: len(left & pairs(places)))
         left -= pairs(best)
-        in_ci.add(best)
-    return _parameters(choices, in_ci)
+        in_ci.append(best)
+    return _parameters(choices, in_ci, test)
 
 
 def pairs(places: Places) -> set[Any]:
@@ -77,15 +115,17 @@ def times_taken(taken: Counter[Any], places: Places) -> tuple[int, int]:
     return taken[last], sum(taken[one, last] for one in before)
 
 
-def _parameters(choices: tuple[Collection[Any], ...], in_ci: set[Places]) -> list[Any]:
+def _parameters(
+    choices: tuple[Collection[Any], ...], in_ci: list[Places], test: int | None
+) -> list[Any]:
     listed = [list(one) for one in choices]
-    return [
-        pytest.param(
-            *(one[i] for one, i in zip(listed, places, strict=True)),
-            marks=[] if places in in_ci else pytest.mark.soak,
-        )
-        for places in itertools.product(*(range(len(one)) for one in listed))
-    ]
+    in_test, in_check = set(in_ci[:test]), set(in_ci)
+    parameters = []
+    for places in itertools.product(*(range(len(one)) for one in listed)):
+        case = tuple(one[i] for one, i in zip(listed, places, strict=True))
+        circle = "check" if places in in_check else "soak"
+        parameters.append(pytest.param(*case) if places in in_test else _marked(case, circle))
+    return parameters
 
 
 def one_in(count: int, cases: Collection[Any]) -> list[Any]:
@@ -94,8 +134,7 @@ def one_in(count: int, cases: Collection[Any]) -> list[Any]:
     A case that is a tuple has a value for each argument.
     """
     return [
-        case if place % count == 0 else only_in_soak(*(case if isinstance(case, tuple) else [case]))
-        for place, case in enumerate(cases)
+        case if place % count == 0 else _marked(case, "soak") for place, case in enumerate(cases)
     ]
 
 
@@ -110,6 +149,19 @@ def one_share(count: int, cases: Collection[Any], *, first: int = 0) -> list[Any
     return [shares[0], *map(only_in_soak, shares[1:])]
 
 
+def only_in_check(*values: Any, id: str | None = None) -> Any:
+    """One parameter that `make test` leaves out."""
+    return pytest.param(*values, marks=pytest.mark.check, id=id)
+
+
 def only_in_soak(*values: Any) -> Any:
     """One parameter that CI leaves out."""
     return pytest.param(*values, marks=pytest.mark.soak)
+
+
+def _marked(case: Any, circle: str) -> Any:
+    """The case in a circle; what marks it and its id, where it has some, stay."""
+    mark = getattr(pytest.mark, circle)
+    if isinstance(case, ParameterSet):
+        return case._replace(marks=[*case.marks, mark])
+    return pytest.param(*(case if isinstance(case, tuple) else [case]), marks=mark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from absent import skip_without
+from circles import pytest_terminal_summary  # noqa: F401
 from connect_server import connect_server
 from glue_server import GlueServer, glue_server
 from postgres_server import PostgresServer, postgres_server
@@ -43,7 +46,7 @@ def pytest_configure() -> None:
 def fixtures_dir() -> Path:
     """The folder of real tables and golden files by other engines."""
     if not FIXTURES.is_dir():
-        pytest.skip("the folder shared/fixtures is not beside this checkout")
+        skip_without("the folder shared/fixtures is not beside this checkout")
     return FIXTURES
 
 
@@ -86,6 +89,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The one local Spark session of this test process."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        skip_without("there is no Java 17 or newer (Debian: apt-get install default-jre-headless)")
     from pyspark.sql import SparkSession
 
     scratch = tmp_path_factory.mktemp("spark")

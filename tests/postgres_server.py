@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from absent import skip_without
 
 _FOLDERS = ["/usr/lib/postgresql/*/bin", "/usr/local/bin", "/opt/homebrew/opt/postgresql*/bin"]
 
@@ -36,12 +36,6 @@ def _unprivileged() -> str | None:
             pwd.getpwnam(name)
             return name
     raise RuntimeError("root has no other user to run PostgreSQL as")
-
-
-def _unavailable(why: str) -> None:
-    if os.environ.get("FRAZIL_REQUIRE_POSTGRES"):
-        pytest.fail(f"FRAZIL_REQUIRE_POSTGRES is set, but {why}")
-    pytest.skip(why)
 
 
 class PostgresServer:
@@ -105,7 +99,7 @@ def postgres_server(*settings: str) -> Iterator[PostgresServer]:
     """
     binaries = _binaries()
     if binaries is None:
-        _unavailable("no PostgreSQL server is installed")
+        skip_without("no PostgreSQL server is installed")
         return
     with tempfile.TemporaryDirectory(prefix="frazil-pg-") as name:
         folder = Path(name)
@@ -125,7 +119,7 @@ def postgres_server(*settings: str) -> Iterator[PostgresServer]:
             server.start()
         except (subprocess.CalledProcessError, OSError) as error:
             output = getattr(error, "stdout", b"") or b""
-            _unavailable(f"PostgreSQL does not start: {error} {output.decode()[-500:]}")
+            skip_without(f"PostgreSQL does not start: {error} {output.decode()[-500:]}")
             return
         try:
             yield server

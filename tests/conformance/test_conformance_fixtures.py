@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from run import FIXTURES, check, expectations, scan_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 NO_DATA_FILES = {
     # The data of these tables is not in the fixtures: reading them must be a typed error.

@@ -1,13 +1,14 @@
-"""What CONTRIBUTING.md says of `tests/ci_share.py`: which cases of a matrix CI takes."""
+"""What CONTRIBUTING.md says of `tests/ci_share.py`: which circle takes which cases."""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from ci_share import one_in, one_of_each, one_share, pairwise, these
+from ci_share import circle_of, in_circles, one_in, one_of_each, one_share, pairwise, these
 
 MATRICES = [
     ("ab", "cd", "vwxyz", "ft"),
@@ -19,6 +20,39 @@ MATRICES = [
 
 def in_ci(cases: list[Any]) -> list[tuple[Any, ...]]:
     return [case.values for case in cases if not case.marks]
+
+
+def circles(cases: list[Any]) -> list[str]:
+    return [circle_of([mark.name for mark in getattr(case, "marks", ())]) for case in cases]
+
+
+def test_the_first_cases_are_everybodys_and_the_next_guard_main() -> None:
+    assert circles(in_circles("abcde", test=1, check=2)) == [
+        *("test", "check", "check", "soak", "soak")
+    ]
+    assert circles(in_circles("abc", test=1)) == ["test", "check", "check"]
+    assert circles(in_circles("abc", test=0, check=1)) == ["check", "soak", "soak"]
+
+
+def test_a_case_keeps_its_id_and_its_marks() -> None:
+    odd = pytest.param(1, 2, id="odd", marks=pytest.mark.soak)
+    (kept,) = in_circles([odd], test=0)
+    assert (kept.id, kept.values, circles([kept])) == ("odd", (1, 2), ["soak"])
+    assert in_circles([(1, 2)], test=0)[0].values == (1, 2)
+
+
+@pytest.mark.parametrize("choose", [one_of_each, pairwise])
+def test_some_of_what_ci_takes_is_everybodys(choose: Any) -> None:
+    before, after = choose("abc", "xy"), choose("abc", "xy", test=1)
+    assert [case.values for case in after] == [case.values for case in before]
+    counts = Counter(circles(after))
+    assert (counts["test"], counts["check"]) == (1, len(in_ci(before)) - 1)
+
+
+def test_the_first_of_these_is_everybodys() -> None:
+    cases = these([("b", "x"), ("a", "y")], "abc", "xy", test=1)
+    assert in_ci(cases) == [("b", "x")]
+    assert Counter(circles(cases)) == {"test": 1, "check": 1, "soak": 4}
 
 
 @pytest.mark.parametrize("matrix", MATRICES)

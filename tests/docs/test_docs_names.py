@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "frazil"
-MOST_LINES, MOST_MODULES = 450, 14
+MOST_LINES, MOST_MODULES = 800, 14
 
 
 def test_no_public_class_name_is_used_twice():
