@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable
 from typing import Any
 
 import pytest
@@ -31,21 +31,27 @@ def examples(in_ci: int) -> int:
     return in_ci * _TIMES
 
 
-def in_circles(cases: Collection[Any], *, test: int, check: int | None = None) -> list[Any]:
+def in_circles(cases: Iterable[Any], *, test: int, check: int | None = None) -> list[Any]:
     """Parameters of one kind: `make test` takes the first, `make check` those after them.
 
-    A case that is a tuple has a value for each argument.
+    A case that is a tuple has a value for each argument: where one argument is a tuple, cases come
+    as `map(pytest.param, cases)`. One that only a soak takes is not counted.
 
     Args:
         test: how many `make test` takes.
         check: how many `make check` takes besides; all others where it is None, else a soak takes
             the rest.
     """
-    last = len(cases) if check is None else test + check
-    return [
-        case if place < test else _marked(case, "check" if place < last else "soak")
-        for place, case in enumerate(cases)
-    ]
+    taken = itertools.count()
+    parameters = []
+    for case in cases:
+        place = -1 if _is_for_soak(case) else next(taken)
+        if place < test:
+            parameters.append(case)
+        else:
+            is_check = check is None or place < test + check
+            parameters.append(_marked(case, "check" if is_check else "soak"))
+    return parameters
 
 
 def one_of_each(
@@ -157,6 +163,10 @@ def only_in_check(*values: Any, id: str | None = None) -> Any:
 def only_in_soak(*values: Any) -> Any:
     """One parameter that CI leaves out."""
     return pytest.param(*values, marks=pytest.mark.soak)
+
+
+def _is_for_soak(case: Any) -> bool:
+    return isinstance(case, ParameterSet) and any(mark.name == "soak" for mark in case.marks)
 
 
 def _marked(case: Any, circle: str) -> Any:

@@ -25,7 +25,7 @@ from catalog_cases import (
     set_properties,
 )
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog, TableCommit
 from frazil.errors import (
@@ -206,10 +206,13 @@ ONLY_IN_SOAK = {
 
 @pytest.mark.parametrize(
     ("kind", "name", "is_whole"),
-    [
-        *((*case, False) for case in CASES if case not in ONLY_IN_SOAK),
-        *(only_in_soak(*case, True) for case in CASES),
-    ],
+    in_circles(
+        [
+            *((*case, False) for case in CASES if case not in ONLY_IN_SOAK),
+            *(only_in_soak(*case, True) for case in CASES),
+        ],
+        test=1,
+    ),
 )
 def test_what_is_left_agrees_with_what_was_said(
     kind: str,

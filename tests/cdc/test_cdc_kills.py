@@ -53,6 +53,7 @@ def test_killed_within_the_load(database):
     assert ours == theirs
 
 
+@pytest.mark.check
 def test_killed_after_a_commit(database):
     database.run(
         "create table t (id int primary key, v int)",

@@ -176,6 +176,7 @@ STOPS = {
 QUICK = ("not allowed", "a refused type")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case", [c if c in QUICK else only_in_soak(c) for c in STOPS])
 def test_a_schema_that_cannot_be_followed_stops_and_loads_again(database, case):
     change, properties, error, said = STOPS[case]
@@ -265,6 +266,7 @@ def test_slots_and_tables_of_others_are_left_alone(database):
         database.drain()
 
 
+@pytest.mark.check
 def test_partitioned_tables(database):
     database.run(
         "create table t (id int, p text, v int, primary key (id, p)) partition by list (p)",
@@ -286,6 +288,7 @@ def test_partitioned_tables(database):
     assert str(database.table.spec.fields[0].name) == "p"
 
 
+@pytest.mark.check
 def test_random_histories(database):
     """Transactions of every kind between drains of every size; both sides are equal after each."""
     r = random.Random(5)

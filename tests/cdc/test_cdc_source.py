@@ -224,6 +224,7 @@ QUICK = (
 )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case", [c if c in QUICK else only_in_soak(c) for c in FOLLOWED])
 def test_what_is_followed_exactly(database, case):
     before, *after = FOLLOWED[case]
@@ -376,6 +377,7 @@ QUICK_STOPS = (
 )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case", [c if c in QUICK_STOPS else only_in_soak(c) for c in STOPPED])
 def test_what_stops_and_can_be_loaded_again(database, case):
     before, said, *after = STOPPED[case]
@@ -506,6 +508,7 @@ def test_a_load_beside_what_moves_its_rows(database, monkeypatch, case):
     same(database)
 
 
+@pytest.mark.check
 def test_a_load_beside_an_open_transaction(database):
     database.run(*PLAIN, f"create publication {database.slot} for table t")
     with psycopg.connect(database.dsn) as other:

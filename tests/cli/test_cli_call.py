@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import frazil
+from ci_share import in_circles
 from frazil.cli import main
 
 pytestmark = pytest.mark.spark
@@ -41,6 +42,7 @@ def test_results_are_shown(run, warehouse):
     assert (facts["rewritten_data_files_count"], facts["added_data_files_count"]) == ("2", "1")
 
 
+@pytest.mark.check
 def test_files_are_deleted_when_it_is_said(run, warehouse):
     text = "CALL system.expire_snapshots('db.t', older_than => '2100-01-01')"
     said = run("call", text, code=2, warehouse=warehouse)
@@ -60,7 +62,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", in_circles(REFUSED, test=1))
 def test_what_is_wrong_is_one_line(warehouse, text):
     result = CliRunner().invoke(main, ["--warehouse", warehouse, "call", text])
     assert result.exit_code == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ci_share import in_circles
 from frazil.cli import main
 from programs import run_program
 
@@ -120,7 +121,7 @@ SCANS = {
 }
 
 
-@pytest.mark.parametrize("case", SCANS)
+@pytest.mark.parametrize("case", in_circles(SCANS, test=1))
 def test_scan(run, case):
     words, expected = SCANS[case]
     rows = document(run("scan", "db.trips", *words, "--json"))
@@ -251,6 +252,7 @@ def test_credentials_are_never_shown(run, case):
     assert result.output.startswith("Error: ")
 
 
+@pytest.mark.check
 def test_the_command_itself(place):
     """In a process of its own, with a Spark of its own."""
     words = ["scan", "db.trips", "--where", "id < 2", "--json"]

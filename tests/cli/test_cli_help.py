@@ -62,6 +62,7 @@ WITHOUT_SPARK = {
 IN_CI = ("a plan", "a count", "a column of a condition", "a time")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case", [c if c in IN_CI else only_in_soak(c) for c in WITHOUT_SPARK])
 def test_spark_is_not_started(place, case):
     words, code, said = WITHOUT_SPARK[case]

@@ -152,6 +152,7 @@ class Terminal:
         return before
 
 
+@pytest.mark.check
 def test_the_program_in_a_terminal(warehouse):
     terminal = Terminal("--warehouse", warehouse, "sql")
     try:

@@ -22,6 +22,7 @@ def warehouse(spark, tmp_path):
     return folder
 
 
+@pytest.mark.check
 def test_a_file_and_a_statement(run, warehouse, tmp_path):
     file = tmp_path / "changes.sql"
     file.write_text(
@@ -69,6 +70,7 @@ def test_rows_for_programs(run, warehouse):
     )
 
 
+@pytest.mark.check
 def test_statements_of_standard_input(warehouse):
     def said(text, *arguments):
         arguments = ["--warehouse", warehouse, "sql", "--csv", *arguments]
@@ -84,6 +86,7 @@ def test_statements_of_standard_input(warehouse):
     assert said("").exit_code == 2
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("end", ["COMMIT", "", "SELECT nothing FROM db.t"])
 def test_a_file_is_one_transaction(spark, warehouse, tmp_path, end):
     file = tmp_path / "changes.sql"

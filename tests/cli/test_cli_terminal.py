@@ -122,6 +122,7 @@ def test_ids_are_whole_and_columns_are_all_there_in_a_narrow_terminal(told, term
             assert set(wide.split()) <= set(narrow.split())
 
 
+@pytest.mark.check
 def test_a_process_of_its_own_in_a_terminal(told, terminal):
     """The program itself, with the terminal's size from the kernel."""
     folder, table = told

@@ -23,6 +23,7 @@ NAMES = (
 )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", NAMES)
 def test_fixture(spark: Any, fixtures_dir: Path, name: str) -> None:
     (case,) = [case for case in expectations(fixtures_dir) if case.table == name]

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from ci_share import circle_of, in_circles, one_in, one_of_each, one_share, pairwise, these
+from ci_share import (
+    circle_of,
+    in_circles,
+    one_in,
+    one_of_each,
+    one_share,
+    only_in_soak,
+    pairwise,
+    these,
+)
 
 MATRICES = [
     ("ab", "cd", "vwxyz", "ft"),
@@ -31,6 +40,7 @@ def test_the_first_cases_are_everybodys_and_the_next_guard_main() -> None:
         *("test", "check", "check", "soak", "soak")
     ]
     assert circles(in_circles("abc", test=1)) == ["test", "check", "check"]
+    assert circles(in_circles([only_in_soak("a"), "b", "c"], test=1)) == ["soak", "test", "check"]
     assert circles(in_circles("abc", test=0, check=1)) == ["check", "soak", "soak"]
 
 

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from pages import DOCUMENTS, ROOT, blocks_of, masked
 from test_docs_words import public_functions
 
+from ci_share import in_circles
 from frazil.cli import main
 from frazil.cli.sql.statements import statements_of
 from programs import run_program
@@ -59,7 +60,7 @@ def place(tmp_path, monkeypatch):
     return put
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", in_circles(PAGES, test=1))
 def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, request):
     name = str(page.relative_to(ROOT))
     blocks = [block for block in blocks_of(page) if not block.is_left_alone]
@@ -189,6 +190,7 @@ def run_in_a_process(blocks, place, request):
     assert masked(printed) == masked(expected)
 
 
+@pytest.mark.check
 def test_the_examples_of_docstrings_run(spark, place):
     """Those of public functions, one after the other on one table."""
     names = {}

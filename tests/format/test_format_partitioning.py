@@ -352,6 +352,7 @@ def test_order_is_preserved(source_type: IcebergType, transform: Transform, a: i
     assert transform.apply(source_type, low) <= transform.apply(source_type, high)
 
 
+@pytest.mark.check
 @given(st.text(), st.text(), st.integers(1, 5))
 def test_string_truncation_preserves_order(a: str, b: str, width: int) -> None:
     low, high = sorted((a, b))

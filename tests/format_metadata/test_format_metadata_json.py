@@ -428,6 +428,7 @@ def changed_at(value: Any, path: tuple[Any, ...], new: Any, *, remove: bool) -> 
     return changed
 
 
+@pytest.mark.check
 def test_every_field_removed_or_retyped_is_a_typed_error_or_read(fixtures_dir: Path) -> None:
     """No change to a valid file may surface as KeyError, TypeError or the like."""
     for value in golden_objects(fixtures_dir):

@@ -10,7 +10,7 @@ import pytest
 from independent_walk import local, metadata_of, reached
 
 import frazil
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.errors import ValidationError
 
 pytestmark = pytest.mark.spark
@@ -100,12 +100,15 @@ def ids(scan: Any) -> list[int]:
 
 @pytest.mark.parametrize(
     ("source", "more", "words"),
-    [
-        ("file:///elsewhere", {}, "does not begin"),
-        ("", {}, "source_prefix"),
-        (None, {"start_version": "v9.metadata.json"}, "v9"),
-        (None, {"end_version": "v9.metadata.json"}, "v9"),
-    ],
+    in_circles(
+        [
+            ("file:///elsewhere", {}, "does not begin"),
+            ("", {}, "source_prefix"),
+            (None, {"start_version": "v9.metadata.json"}, "v9"),
+            (None, {"end_version": "v9.metadata.json"}, "v9"),
+        ],
+        test=1,
+    ),
     ids=str,
 )
 def test_wrong_arguments_are_refused(spark, lake, source, more, words):

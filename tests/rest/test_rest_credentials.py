@@ -41,6 +41,7 @@ def ends_in(seconds: float) -> str:
     return str(int((time.time() + seconds) * 1000))
 
 
+@pytest.mark.check
 def test_a_tables_own_credentials_reach_its_files(on_s3: Server, s3: S3Store) -> None:
     vended = {**s3.properties, "s3.session-token-expires-at-ms": ends_in(3600)}
     on_s3.table = {"storage-credentials": [{"prefix": "s3://vended", "config": vended}]}

@@ -120,6 +120,7 @@ def duckdb_of(server: Running) -> duckdb.DuckDBPyConnection:
 # -- many at once --------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_many_clients_commit_to_one_table(tmp_path: Path, postgres_url: str) -> None:
     """Two servers on one database: every commit counts once, whoever was first."""
 

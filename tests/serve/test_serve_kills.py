@@ -31,7 +31,7 @@ from serve_cases import (
 )
 from serve_worker import append, data_file
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.catalog.protocol import Catalog
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError
 from frazil.catalog.rest.exchange.transport import Transport
@@ -66,6 +66,7 @@ def appended(catalog: Catalog, name: str = "db.t") -> Counter[str]:
 # -- servers that are killed ---------------------------------------------------------------------
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("kind", "writers", "appends", "kills", "options"),
     [
@@ -182,7 +183,7 @@ def requests_of_a_history(server: Running) -> int:
     return counted.count
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", in_circles([False, True], test=1))
 def test_a_lost_answer_at_every_request(server: Running, after: bool) -> None:
     """With keys nobody sees that an answer was lost."""
 
@@ -295,6 +296,7 @@ def answers(uri: str) -> bool:
         return False
 
 
+@pytest.mark.check
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="it reads /proc")
 def test_several_processes_of_a_server(tmp_path: Path) -> None:
     server, uri = started(tmp_path, "--workers", "2")

@@ -26,6 +26,8 @@ from frazil.storage.paths import local_path
 from frazil.table.handle import TableHandle
 from programs import Program
 
+pytestmark = pytest.mark.check
+
 RETRIES = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "10"}
 WORKER = Path(__file__).with_name("together_worker.py")
 

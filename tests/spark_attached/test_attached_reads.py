@@ -32,6 +32,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries_over_two_lakes_and_spark(tables, spark, query):
     model = query.replace("other.db.t", "plain_db.t").replace("{t}", "plain_db.t")
@@ -41,6 +42,7 @@ def test_queries_over_two_lakes_and_spark(tables, spark, query):
     assert rows[0] == [row.replace("plain_db.t", "lake.db.t") for row in rows[1]]
 
 
+@pytest.mark.check
 def test_parameters_and_what_stands_in_braces(tables, spark, rows):
     text = "SELECT id FROM lake.db.t WHERE id = :i"
     assert spark.sql("SELECT * FROM {names} JOIN lake.db.t USING (id)", names=rows).count() == 5
@@ -178,6 +180,7 @@ def test_the_catalog(tables, spark):
     assert catalog.tableExists("db.u")
 
 
+@pytest.mark.check
 def test_pandas_on_spark(tables, spark):
     import pyspark.pandas as ps
 
@@ -187,6 +190,7 @@ def test_pandas_on_spark(tables, spark):
     assert spark.table("lake.db.of_pandas").count() == 5
 
 
+@pytest.mark.check
 def test_names_with_dots_and_backticks(lake, spark, rows):
     spark.sql("CREATE TABLE lake.db.`my.table` (`a.b` INT)")
     spark.range(2).selectExpr("CAST(id AS INT) AS `a.b`").writeTo("lake.db.`my.table`").append()
@@ -206,6 +210,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("text", ERRORS)
 def test_errors_about_names_of_spark_are_sparks(tables, spark, lake, other, text):
     with pytest.raises((AnalysisException, ParseException)) as here:
@@ -219,6 +224,7 @@ def test_errors_about_names_of_spark_are_sparks(tables, spark, lake, other, text
     lake.attach(name="lake")
 
 
+@pytest.mark.check
 def test_a_format_of_no_lake_is_sparks(lake, spark):
     # It has no type of its own in PySpark: the class of the source is not found.
     with pytest.raises(Exception, match="data source: iceberg"):

@@ -14,6 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.merge import MergeIntoWriter
 
 import frazil
+from ci_share import in_circles
 from frazil.errors import UnsupportedError, ValidationError
 from programs import run_program
 
@@ -78,6 +79,7 @@ def test_faces_stay(spark, lake, rows):
     assert rows.write.__class__.__name__ == "DataFrameWriter"
 
 
+@pytest.mark.check
 def test_every_object_of_a_session_is_the_session(spark, lake, rows):
     rows.writeTo("lake.db.t").create()
     same = [SparkSession.builder.getOrCreate(), SparkSession.getActiveSession(), rows.sparkSession]
@@ -94,6 +96,7 @@ def test_every_object_of_a_session_is_the_session(spark, lake, rows):
     assert spark.table("lake.db.t").count() == 5
 
 
+@pytest.mark.check
 def test_threads(spark, lake, rows):
     rows.writeTo("lake.db.t").create()
 
@@ -132,7 +135,7 @@ def test_a_writer_of_before_and_an_exception_in_the_middle(spark, lake, rows):
     assert spark.read.table("lake.db.t").count() == 5
 
 
-@pytest.mark.parametrize("reader", [{}, {"checkpointLocation": "{folder}"}])
+@pytest.mark.parametrize("reader", in_circles([{}, {"checkpointLocation": "{folder}"}], test=1))
 def test_streams(spark, lake, rows, tmp_path, reader):
     rows.writeTo("lake.db.t").create()
     folder = str(tmp_path / "checkpoint")
@@ -180,6 +183,7 @@ def test_a_stream_that_cannot_be_placed_is_an_error_of_start(spark, lake, rows, 
     start("lake.db.t").stop()
 
 
+@pytest.mark.check
 def test_batches_of_a_stream_know_the_lake(spark, lake, rows, tmp_path):
     rows.writeTo("lake.db.t").create()
     rows.writeTo("lake.db.by_hand").create()
@@ -212,6 +216,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.check
 def test_frazil_run(tmp_path):
     """A program with two sessions, one after the other, that makes the namespace of --use."""
     (tmp_path / "job.py").write_text(PROGRAM)

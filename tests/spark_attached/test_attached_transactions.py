@@ -28,6 +28,7 @@ def seen_by_others(lake, name):
     return lake.load_table(f"db.{name}").scan().aggregate("count(*)").to_df().collect()[0][0]
 
 
+@pytest.mark.check
 def test_statements_and_writers_become_one_commit(tables, spark, rows):
     before = [len(tables.load_table(f"db.{name}").metadata.snapshots) for name in "ab"]
     spark.sql("BEGIN TRANSACTION")
@@ -57,6 +58,7 @@ def _same_id():
     return F.expr("a.id = s.id")
 
 
+@pytest.mark.check
 def test_rolled_back(tables, spark, rows, tmp_path):
     before = set(tmp_path.rglob("*.parquet"))
     spark.sql("USE lake.db")
@@ -77,6 +79,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("statement", REFUSED)
 def test_after_an_error_only_rollback(tables, spark, rows, statement):
     spark.sql("BEGIN")
@@ -101,6 +104,7 @@ def test_a_writer_that_fails_counts_as_a_statement(tables, spark, rows):
         spark.sql("COMMIT")
 
 
+@pytest.mark.check
 def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
     rows.writeTo("other.db.there").create()
     spark.sql("USE lake.db")
@@ -134,6 +138,7 @@ def test_which_lake(tables, other, spark):
         spark.sql("COMMIT")
 
 
+@pytest.mark.check
 def test_detaching_rolls_back(tables, spark, rows, tmp_path):
     before = set(tmp_path.rglob("*.parquet"))
     spark.sql("BEGIN")

@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.functions import partitioning as P
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.errors import (
     ConfigurationError,
     SchemaMismatchError,
@@ -48,7 +48,8 @@ def contents(spark, name):
 
 
 @pytest.mark.parametrize(
-    "name", [only_in_soak(n) if n in ("by columns", "ignored") else n for n in SAVES]
+    "name",
+    in_circles([only_in_soak(n) if n in ("by columns", "ignored") else n for n in SAVES], test=1),
 )
 def test_what_is_saved_is_what_spark_saves(lake, plain, spark, rows, name):
     for table in ("lake.db.t", f"{plain}.t"):
@@ -128,7 +129,7 @@ MERGES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "expected"), MERGES)
+@pytest.mark.parametrize(("kind", "expected"), in_circles(MERGES, test=1))
 def test_merge(lake, spark, rows, kind, expected):
     rows.writeTo("lake.db.t").create()
     source = spark.createDataFrame([(1, "z"), (9, "new")], "id int, n string")

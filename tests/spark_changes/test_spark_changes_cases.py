@@ -38,6 +38,7 @@ def told(changes):
     )
 
 
+@pytest.mark.check
 def test_every_kind_of_commit_of_version_2(model):
     first, second = model.data_file([A, B, C, D]), model.data_file([A])
     model.append(first, second)
@@ -58,6 +59,7 @@ def test_every_kind_of_commit_of_version_2(model):
     assert told(model.table.net_changes(model.ids[1], model.ids[4])) == []
 
 
+@pytest.mark.check
 def test_rows_come_back_when_their_deletes_are_taken_back(model):
     data = model.data_file([A, B])
     model.append(data)
@@ -91,6 +93,7 @@ def test_a_larger_vector_deletes_what_it_has_more(vectors):
     assert collected(vectors.table.net_changes()) == vectors.net(-1, 3)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_many_deletes_are_read_on_the_executors(lake, tmp_path, monkeypatch, version):
     monkeypatch.setattr("frazil.spark.session.costs.POSITION_FILES_HERE", 0)
@@ -115,6 +118,7 @@ def test_many_deletes_are_read_on_the_executors(lake, tmp_path, monkeypatch, ver
     assert collected(model.table.changes(model.ids[0])) == model.changelog(0, 3)
 
 
+@pytest.mark.check
 def test_updates_of_a_key(lake, spark):
     table = lake.create_table("db.u", "id bigint, city string, n int")
     table.append(
@@ -151,6 +155,7 @@ def test_updates_of_a_key(lake, spark):
         table.changes(start, identifier_columns=["id"]).collect()
 
 
+@pytest.mark.check
 def test_rows_are_read_with_the_schema_of_the_end(lake, spark):
     table = lake.create_table("db.e", "id int, city string, x float")
     table.append(
@@ -184,6 +189,7 @@ def test_rows_are_read_with_the_schema_of_the_end(lake, spark):
     ]
 
 
+@pytest.mark.check
 def test_a_predicate_filters_both_sides_and_leaves_files_out(lake, spark):
     table = lake.create_table("db.w", "id bigint, day string", partition_by=["day"])
     table.append(spark.sql("select id, if(id < 5, 'mon', 'tue') day from range(10)"))
@@ -233,6 +239,7 @@ def test_nested_values_are_compared(lake, spark):
     assert sorted(again) == [("DELETE", 2), ("INSERT", 2)]
 
 
+@pytest.mark.check
 def test_incremental_reads_appends_alone(model):
     model.table.set_properties({"commit.manifest.min-count-to-merge": "2"})
     files = [model.data_file([(place, "p", None, None)]) for place in range(5)]
@@ -284,6 +291,7 @@ def test_an_empty_range_has_the_columns(model):
     assert found.collect() == []
 
 
+@pytest.mark.check
 def test_a_file_that_is_listed_twice_counts_twice(model):
     data = model.data_file([A])
     model.append(data)
@@ -301,6 +309,7 @@ def test_a_column_of_a_changelog_s_name_is_refused(lake, spark):
         table.changes()
 
 
+@pytest.mark.check
 def test_deletes_after_a_file_that_deletes_nothing_apply(model):
     first, second = model.data_file([A, D]), model.data_file([B])
     model.append(first, second)

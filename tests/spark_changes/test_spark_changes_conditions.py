@@ -77,6 +77,7 @@ def same(df):
     return Counter(map(str, df.select("id", "city", "x", *TYPES).collect()))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_changes_of_rows_that_match(spark, wanted, changed, condition):
     where = condition() if callable(condition) else condition
@@ -89,6 +90,7 @@ def test_changes_of_rows_that_match(spark, wanted, changed, condition):
     )
 
 
+@pytest.mark.check
 def test_what_is_implied_prunes_and_updates_are_told(spark, changed):
     where = "id < 10 and length(city) = 4 and x is not null"
     found = changed.changes(where=where, identifier_columns="id")

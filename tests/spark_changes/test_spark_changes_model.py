@@ -21,6 +21,7 @@ def check(model, start, end):
     assert collected(model.table.net_changes(first, last)) == model.net(start, end)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("version", "partitioned"), these([(2, True)], (2, 3), (True, False)))
 def test_changes_between_snapshots_are_the_differences_of_their_rows(
     lake, tmp_path, version, partitioned

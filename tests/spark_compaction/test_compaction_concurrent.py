@@ -7,7 +7,7 @@ import contextlib
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from faulty_io import FaultyIO
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.errors import CommitFailedError, StorageError
@@ -29,6 +29,7 @@ def partitioned(lake, version, **more):
     return made
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_rows_that_are_appended_meanwhile_stay(lake, version):
     made = partitioned(lake, version)
@@ -39,6 +40,7 @@ def test_rows_that_are_appended_meanwhile_stay(lake, version):
     made.check()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_an_upsert_by_equality_deletes_reaches_the_new_files(lake, version):
     """They count as as old as what was read."""
@@ -58,6 +60,7 @@ def test_an_upsert_by_equality_deletes_reaches_the_new_files(lake, version):
     assert made.delete_files() == []
 
 
+@pytest.mark.check
 def test_without_the_starting_sequence_number_such_an_upsert_takes_its_partition_back(lake):
     made = partitioned(lake, 2)
     other = made.other()
@@ -89,6 +92,7 @@ def test_a_group_of_which_rows_are_deleted_meanwhile_is_given_up_alone(lake, ver
     made.check()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_a_rival_compaction_takes_a_group(lake, version):
     made = partitioned(lake, version)
@@ -100,6 +104,7 @@ def test_a_rival_compaction_takes_a_group(lake, version):
     assert len(made.data_files()) == 2
 
 
+@pytest.mark.check
 def test_a_start_that_expired_meanwhile_loses_nothing(lake):
     made = partitioned(lake, 2)
     other = made.other()
@@ -129,6 +134,7 @@ def test_rows_that_a_rollback_brings_back_stay(lake):
     assert result.failed_data_files_count > 0
 
 
+@pytest.mark.check
 def test_columns_that_are_added_meanwhile_do_not_matter(lake):
     made = partitioned(lake, 2)
     other = made.other()
@@ -143,6 +149,7 @@ def test_columns_that_are_added_meanwhile_do_not_matter(lake):
     made.check()
 
 
+@pytest.mark.check
 def test_partial_progress_commits_as_groups_are_finished(lake):
     made = partitioned(lake, 2)
     result = made.table.compact(
@@ -152,7 +159,9 @@ def test_partial_progress_commits_as_groups_are_finished(lake):
     made.check()
 
 
-@pytest.mark.parametrize("partial", [True, False], ids=["partial progress", "one commit"])
+@pytest.mark.parametrize(
+    "partial", in_circles([True, False], test=1), ids=["partial progress", "one commit"]
+)
 def test_a_group_that_fails_takes_no_other_with_it(lake, partial):
     """A data file of one partition is gone."""
     made = partitioned(lake, 2)
@@ -177,6 +186,7 @@ def test_a_group_that_fails_takes_no_other_with_it(lake, partial):
     assert on_disk == known - {lost}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("error", [only_in_soak(RuntimeError), KeyboardInterrupt])
 def test_an_error_of_the_listener_ends_it_and_leaves_nothing(lake, error):
     made = partitioned(lake, 2)
@@ -195,6 +205,7 @@ def test_an_error_of_the_listener_ends_it_and_leaves_nothing(lake, error):
     made.check()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("after", "each"),
     [(False, 14), (True, 14), only_in_soak(False, 3), only_in_soak(True, 3)],
@@ -242,6 +253,7 @@ def test_other_writers_that_are_always_first_are_told_of(lake, monkeypatch):
     made.check()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("error", [only_in_soak(KeyboardInterrupt), StorageError])
 def test_files_stay_where_the_commit_may_have_taken_place(lake, error, monkeypatch):
     """What is raised after the swap says nothing of the swap."""

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 
 
-@pytest.mark.parametrize(("version", "by"), one_of_each([2, 3], [(), ("part",)]))
+@pytest.mark.parametrize(("version", "by"), one_of_each([2, 3], [(), ("part",)], test=1))
 def test_equality_deletes_become_positions(lake, version, by):
     made = Modelled(lake, version=version, by=by, properties=MERGE_ON_READ)
     made.append(*range(60), files=3)
@@ -57,6 +57,7 @@ def test_a_condition_converts_only_what_it_covers(lake, version):
     assert {file["content"] for file in made.delete_files()} == {1}
 
 
+@pytest.mark.check
 def test_deletes_that_match_nothing_go_without_another(lake):
     made = Modelled(lake)
     made.append(*range(10))
@@ -93,6 +94,7 @@ def meanwhile(monkeypatch, do):
     return happened
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("rival", "version"),
     one_of_each(
@@ -131,6 +133,7 @@ def test_a_conversion_beside_others_loses_nothing(lake, version, rival, monkeypa
     assert files_on_disk(made.table) == files_in_metadata(made.other())
 
 
+@pytest.mark.check
 def test_a_compaction_that_began_before_the_deletes_keeps_them_alive(lake, monkeypatch):
     """Its files count as older than the deletes, which must not be taken away from them."""
     made = Modelled(lake)
@@ -147,6 +150,7 @@ def test_a_compaction_that_began_before_the_deletes_keeps_them_alive(lake, monke
     made.check()
 
 
+@pytest.mark.check
 def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
     made = Modelled(lake, version=3, properties=MERGE_ON_READ)
     made.append(*range(20))
@@ -172,6 +176,7 @@ def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
     made.check()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("way", [only_in_soak("driver"), "executors"])
 def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
     if way == "executors":
@@ -214,6 +219,7 @@ def test_position_deletes_become_vectors_after_an_upgrade(lake, way, monkeypatch
     assert len({file["referenced_data_file"] for file in found}) == len(found) == 4
 
 
+@pytest.mark.check
 def test_vectors_of_many_small_files_come_into_one(lake):
     made = Modelled(lake, version=3, properties=MERGE_ON_READ)
     for start in range(0, 60, 10):
@@ -226,6 +232,7 @@ def test_vectors_of_many_small_files_come_into_one(lake):
     assert len({file["file_path"] for file in made.delete_files()}) == 1
 
 
+@pytest.mark.check
 def test_dangling_position_deletes_go_with_a_rewrite(lake):
     made = Modelled(lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
     made.append(*range(60), files=5)

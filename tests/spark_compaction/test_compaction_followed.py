@@ -59,6 +59,7 @@ RIVALS = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("rival", "strategy"),
     # The others run in `test_without_row_ids_equal_rows_are_found`.
@@ -88,6 +89,7 @@ def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, stra
     assert made.delete_files() == []
 
 
+@pytest.mark.check
 def test_threads_that_delete_again_and_again_let_it_commit(lake, monkeypatch):
     """While it finds the rows of the last ones, those of this process wait with their commits."""
     made = made_of(lake)
@@ -142,6 +144,7 @@ FIRST = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival", "strategy"),
     # The others run in `test_a_compaction_goes_on_with_the_rows_that_others_delete`.
@@ -161,6 +164,7 @@ def test_without_row_ids_equal_rows_are_found(lake, first, rival, strategy):
     assert files_on_disk(made.table) >= files_in_metadata(made.other())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_what_is_no_delete_is_not_waited_for(lake, version):
     """Another definition of the table contradicts the groups at every try."""
@@ -186,6 +190,7 @@ def test_what_is_no_delete_is_not_waited_for(lake, version):
     made.check()
 
 
+@pytest.mark.check
 def test_deletes_before_each_of_many_tries(lake):
     """However often others are first, the group is not given up, and no file stays behind."""
     made = made_of(lake)
@@ -210,6 +215,7 @@ def test_deletes_before_each_of_many_tries(lake):
     assert files_on_disk(made.table) == files_in_metadata(made.other())
 
 
+@pytest.mark.check
 def test_the_changes_are_those_of_the_delete_alone(lake):
     """A changelog over the compaction shows what the others did, and nothing of the compaction."""
     made = made_of(lake)

@@ -9,13 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
 from frazil.spark.maintenance.compaction import rewriting
 
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("version", "by"), one_of_each([1, 2, 3], [(), ("part",)], without=(2,)))
 def test_small_files_become_one_a_partition(lake, version, by):
     made = Modelled(lake, version=version, by=by)
@@ -38,6 +39,7 @@ def test_small_files_become_one_a_partition(lake, version, by):
     assert "nothing to do" in repr(made.table.compact())
 
 
+@pytest.mark.check
 def test_an_empty_table_and_a_table_of_good_files_stay_as_they_are(lake):
     made = Modelled(lake)
     assert made.table.compact().snapshot_ids == ()
@@ -47,6 +49,7 @@ def test_an_empty_table_and_a_table_of_good_files_stay_as_they_are(lake):
     assert result.rewritten_data_files_count == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_deleted_rows_go_and_with_them_what_deleted_them(lake, version):
     made = Modelled(lake, version=version, properties={"write.delete.mode": "merge-on-read"})
@@ -61,6 +64,7 @@ def test_deleted_rows_go_and_with_them_what_deleted_them(lake, version):
     assert made.delete_files() == []
 
 
+@pytest.mark.check
 def test_a_good_file_is_rewritten_for_the_rows_that_are_deleted_of_it(lake):
     """Equality deletes count by the share of their keys that a file's rows are."""
     made = Modelled(lake)
@@ -79,6 +83,7 @@ def test_a_good_file_is_rewritten_for_the_rows_that_are_deleted_of_it(lake):
     made.check()
 
 
+@pytest.mark.check
 def test_a_condition_chooses_partitions(lake):
     made = Modelled(lake, by=("part",))
     made.append(*range(60), files=3)
@@ -91,6 +96,7 @@ def test_a_condition_chooses_partitions(lake):
         made.table.compact("rand() < 0.5")
 
 
+@pytest.mark.check
 def test_files_of_an_older_spec_come_out_in_the_current_one(lake):
     made = Modelled(lake)
     made.append(*range(40), files=5)
@@ -107,6 +113,7 @@ def test_files_of_an_older_spec_come_out_in_the_current_one(lake):
     assert {file["spec_id"] for file in made.data_files()} == {0}
 
 
+@pytest.mark.check
 def test_row_ids_and_sequence_numbers_are_kept(lake):
     made = Modelled(lake, version=3)
     made.append(*range(30), files=5)
@@ -122,6 +129,7 @@ def test_row_ids_and_sequence_numbers_are_kept(lake):
     assert sorted(made.other().scan(columns=columns).to_df().collect()) == before
 
 
+@pytest.mark.check
 def test_a_table_that_came_to_version_3_gets_row_ids_at_the_compaction(lake):
     made = Modelled(lake, version=2)
     made.append(*range(20), files=5)
@@ -132,6 +140,7 @@ def test_a_table_that_came_to_version_3_gets_row_ids_at_the_compaction(lake):
     assert sorted(ids) == list(range(20))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "own", [True, only_in_soak(False)], ids=["the table's order", "another order"]
 )
@@ -186,6 +195,7 @@ def test_files_in_a_row_are_in_the_order_of_all_rows(lake, order, key):
     assert [r[0] for r in found] == [r[0] for r in sorted(made.rows, key=key)]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("strategy", [only_in_soak("zorder"), "hilbert"])
 def test_files_along_a_curve_are_narrow_in_both_columns(lake, spark, strategy):
     made = Modelled(lake)
@@ -211,6 +221,7 @@ def test_files_along_a_curve_are_narrow_in_both_columns(lake, spark, strategy):
     assert sum(shares) / len(shares) < 0.4
 
 
+@pytest.mark.check
 def test_java_s_spelling_of_a_curve_and_of_options(lake):
     made = Modelled(lake)
     made.append(*range(30), files=5)
@@ -249,6 +260,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_written(lake):
     assert files_on_disk(table) == before == files_in_metadata(table)
 
 
+@pytest.mark.check
 def test_a_branch_is_compacted_and_main_stays(lake):
     made = Modelled(lake)
     made.append(*range(20), files=5)
@@ -260,6 +272,7 @@ def test_a_branch_is_compacted_and_main_stays(lake):
     assert len(made.other().inspect.data_files(ref="b")) == 1
 
 
+@pytest.mark.check
 def test_groups_are_ordered_and_cut_as_asked(lake):
     made = Modelled(lake, by=("part",))
     made.append(*range(0, 20, 2), files=2)
@@ -282,11 +295,14 @@ def test_groups_are_ordered_and_cut_as_asked(lake):
 
 @pytest.mark.parametrize(
     ("arguments", "version", "by"),
-    [
-        ({}, 3, ()),
-        only_in_soak({"strategy": "sort", "sort_order": "v desc"}, 2, ("part",)),
-        ({"strategy": "zorder", "columns": ["id", "part"]}, 2, ()),
-    ],
+    in_circles(
+        [
+            ({}, 3, ()),
+            only_in_soak({"strategy": "sort", "sort_order": "v desc"}, 2, ("part",)),
+            ({"strategy": "zorder", "columns": ["id", "part"]}, 2, ()),
+        ],
+        test=1,
+    ),
     ids=str,
 )
 def test_a_file_whose_row_groups_several_tasks_write_is_one_file(lake, arguments, version, by):
@@ -323,6 +339,7 @@ def paths(made):
     return made.other().scan().plan().files["file_path"].to_list()
 
 
+@pytest.mark.check
 def test_rows_that_nothing_changes_are_copied(lake, monkeypatch):
     """Files that lack a column, or under deletes, are not; a column's own name does not matter."""
     calls = []
@@ -388,6 +405,7 @@ def rows_by_writer(made):
     return rows
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_no_task_fails_where_only_some_files_of_a_group_can_be_copied(lake, spark, version):
     """Files from before a column came lack it; those from after it are as new ones would be."""
@@ -465,6 +483,7 @@ FLOATS = [
 OF_NAN = ["{} > 5", "{} = double('NaN')", "{} <= 1", "not ({} <= 1)", "isnan({})"]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_filters_find_nan_and_both_zeros_after_a_copy(lake, spark, version):
     """NaN is Spark's largest double; statistics that leave it out would hide its rows."""

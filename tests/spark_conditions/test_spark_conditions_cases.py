@@ -7,6 +7,7 @@ from condition_texts import SCHEMA
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from ci_share import in_circles
 from frazil.errors import PredicateError
 from frazil.format.predicates import col
 from frazil.format.schema import Schema
@@ -68,6 +69,7 @@ def test_implied(spark, text, implied, is_exact):
     assert (str(condition), condition.has_subquery) == (text, False)
 
 
+@pytest.mark.check
 @pytest.mark.spark
 def test_none_an_expression_and_columns(spark):
     rows = spark.createDataFrame([(1, "a"), (2, None), (None, "b")], "i int, s string")
@@ -110,7 +112,7 @@ REFUSED = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("where", "words"), REFUSED)
+@pytest.mark.parametrize(("where", "words"), in_circles(REFUSED, test=1))
 def test_refused_when_it_is_made(spark, where, words):
     with pytest.raises(PredicateError, match=f"(?i){words}") as caught:
         made(spark, where, alias="t")
@@ -145,6 +147,7 @@ def test_columns_that_are_needed(spark, text, names):
     assert made(spark, text, alias="t").column_names == names
 
 
+@pytest.mark.check
 @pytest.mark.spark
 def test_an_alias_goes_before_a_struct_of_its_name(spark):
     schema = Schema(
@@ -230,6 +233,7 @@ def test_settings_that_change_how_text_is_read(spark, session, setting, text, ro
     assert (condition.is_exact, condition.matching(rows).count()) == (False, 1)
 
 
+@pytest.mark.check
 @pytest.mark.spark
 def test_long_conditions(spark):
     many = " or ".join(f"i = {n}" for n in range(2000))

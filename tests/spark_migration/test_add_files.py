@@ -38,6 +38,7 @@ def add(table, folder, **settings):
     return result.added_files_count, result.changed_partition_count
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(1), only_in_soak(2), 3])
 def test_rows_are_those_of_the_folder_and_the_table_lives_on(people, folder, target, version):
     table = target(format_version=version)
@@ -91,6 +92,7 @@ def test_a_filter_chooses_partitions(folder, target):
         add(table, folder, partition_filter={"n": "one"})
 
 
+@pytest.mark.check
 def test_a_file_is_added_once(people, folder, target):
     table = target()
     add(table, folder)
@@ -170,6 +172,7 @@ def test_a_file_that_does_not_fit_is_refused_with_all_others(lake, tmp_path):
     assert "schema.name-mapping.default" not in table.properties
 
 
+@pytest.mark.check
 def test_files_of_other_writers(spark, lake, tmp_path):
     """INT96, milliseconds, unsigned and narrow numbers, dictionaries, more and fewer columns."""
     spark.sql("SELECT 1L AS id, TIMESTAMP '1969-12-31 23:59:59.000001' AS at").coalesce(
@@ -213,6 +216,7 @@ def test_files_of_other_writers(spark, lake, tmp_path):
     assert table.scan("id = 4 and wide is null").count() == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", ["orc", "avro"])
 def test_orc_and_avro_files(spark, lake, tmp_path, kind):
     place = tmp_path / "k=x%3Ay"

@@ -40,6 +40,7 @@ def files_below(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.check
 def test_a_snapshot_leaves_its_source_alone(spark, lake, old_people, tmp_path):
     before, expected = files_below(tmp_path), rows(spark.table(old_people))
     table = lake.snapshot_table(
@@ -103,6 +104,7 @@ def test_files_of_a_managed_table_are_added_and_partitions_may_lie_elsewhere(
     assert rows(copy.to_df()) == expected
 
 
+@pytest.mark.check
 def test_a_migrated_table_takes_the_place_of_its_source(spark, lake, old_people, tmp_path):
     expected = rows(spark.table(old_people))
     lake.create_namespace("default")

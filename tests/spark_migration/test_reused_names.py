@@ -120,6 +120,7 @@ CASES = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("way", "kind"), CASES)
 def test_rows_stay_what_they_are(lake, folders, way, kind):
     table = lake.create_table("db.t", COLUMNS)

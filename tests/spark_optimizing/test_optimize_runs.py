@@ -31,6 +31,7 @@ def works(plan):
     return [(choice.kind, choice.work, choice.partition) for choice in plan.choices]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_rows_stay_and_a_second_run_finds_nothing_to_do(lake, version):
     made = streamed(lake, version)
@@ -59,6 +60,7 @@ def test_rows_stay_and_a_second_run_finds_nothing_to_do(lake, version):
     assert "nothing to do" in repr(again)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_keys_that_are_converted_show_which_files_are_worth_a_rewrite(lake, version):
     """One file a partition: nothing to merge, but most of one file turns out to be deleted."""
@@ -75,6 +77,7 @@ def test_keys_that_are_converted_show_which_files_are_worth_a_rewrite(lake, vers
     assert sorted(file["record_count"] for file in made.data_files()) == [5, 20]
 
 
+@pytest.mark.check
 def test_several_position_delete_files_of_a_file_become_one(lake):
     made = Modelled(lake, version=2, properties=MOR)
     made.append(*range(200))
@@ -109,6 +112,7 @@ def test_a_condition_leaves_other_partitions_alone(lake):
         made.table.optimize("id % 2 = length(name)")
 
 
+@pytest.mark.check
 def test_a_group_that_loses_its_files_takes_no_other_with_it(lake, monkeypatch):
     """The first group is committed before the second one is rewritten, and loses nothing."""
     made = streamed(lake, 2)

@@ -52,6 +52,7 @@ def test_a_position_delete_is_not_for_newer_files(spark: Any, made: MadeTable) -
     assert made.read(spark) == made.live()
 
 
+@pytest.mark.check
 def test_vectors_beside_position_deletes(spark: Any, made: MadeTable) -> None:
     made.add(rows(70_000), sequence=1)
     made.add(rows(100, 70_000), sequence=1)
@@ -60,6 +61,7 @@ def test_vectors_beside_position_deletes(spark: Any, made: MadeTable) -> None:
     assert made.read(spark) == made.live()
 
 
+@pytest.mark.check
 def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
     """Later reads, by whatever columns, need only the deletes that came since."""
     made.add(rows(70_000), sequence=1)
@@ -101,6 +103,7 @@ def test_deletes_are_read_while_the_scan_is_made(
     assert made.read(spark, ["id"]) == [(row[0],) for row in made.live()]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("way", ["one value", "joined", "by executors"])
 @pytest.mark.parametrize(
     ("others", "scans"),
@@ -308,6 +311,7 @@ keys = st.lists(
 )
 
 
+@pytest.mark.check
 @settings(
     max_examples=8,
     deadline=None,

@@ -57,6 +57,7 @@ def made(tmp_path: Path, spark: SparkSession) -> MadeTable:
     return made
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("adaptive", ["true", only_in_soak("false")])
 def test_in_sql(spark: SparkSession, made: MadeTable, adaptive: str) -> None:
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
@@ -84,6 +85,7 @@ def test_kept_and_handed_on(spark: SparkSession, made: MadeTable, tmp_path: Path
     assert len(rows.take(3)) == 3
 
 
+@pytest.mark.check
 def test_beside_a_stream(spark: SparkSession, made: MadeTable, tmp_path: Path) -> None:
     """Every batch reads the rows that are not deleted."""
     (tmp_path / "in").mkdir()

@@ -61,6 +61,7 @@ def key(city: str | None) -> Any:
     return {"at": {"city": city}}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "dropped", [["s.at.city"], only_in_soak(["s.at"]), ["s.at.city", "s.at"], only_in_soak(["s"])]
 )
@@ -96,6 +97,7 @@ def test_a_field_dropped_from_a_struct(
     ]  # fmt: skip
 
 
+@pytest.mark.check
 def test_a_name_that_was_given_again(lake: Lake, spark: Any, tmp_path: Path) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(spark.sql(PLACES))
@@ -117,6 +119,7 @@ def test_a_name_that_was_given_again(lake: Lake, spark: Any, tmp_path: Path) -> 
     assert [row["id"] for row in rows(table, where="s.x = 'new'")] == [5]
 
 
+@pytest.mark.check
 def test_the_default_of_a_dropped_column_is_compared(
     lake: Lake, spark: Any, tmp_path: Path
 ) -> None:
@@ -184,6 +187,7 @@ FORGOTTEN = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "case", [c if c in ("promoted", "timestamp") else only_in_soak(c) for c in FORGOTTEN]
 )

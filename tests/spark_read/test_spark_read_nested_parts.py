@@ -43,6 +43,7 @@ def values(df: DataFrame, *expressions: str) -> list[list[Any]]:
 PARTS = ("s.{0}", "s.at.{1}", "l.{2}[0]", "m['k'].{3}")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("checked", [64, 1], ids=["every footer", "a sample"])
 def test_parts_of_renamed_columns(
     lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch, checked: int

@@ -44,6 +44,7 @@ def forget_deletes(made: MadeTable) -> None:
             Path(delete["file_path"].removeprefix("file://")).unlink(missing_ok=True)
 
 
+@pytest.mark.check
 def test_resolved_once_for_every_later_read(spark: Any, made: MadeTable) -> None:
     """NULL keys, two id lists, files newer than some deletes; deletes that come later."""
     made.add(rows(300), sequence=1)
@@ -232,6 +233,7 @@ def test_a_plan_says_how_its_deletes_are_applied(
         assert "2 files compared with bits of keys: 0 of" in str(table.scan().plan())
 
 
+@pytest.mark.check
 def test_scans_resolve_by_the_session_setting(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ def ids(rows: DataFrame) -> list[int]:
     return sorted(row.id for row in rows.select("id").collect())
 
 
-@pytest.mark.parametrize(("parts", "form"), one_of_each(SMALL_PARTS, ["a value", "rows"]))
+@pytest.mark.parametrize(("parts", "form"), one_of_each(SMALL_PARTS, ["a value", "rows"], test=1))
 def test_deleted_rows_stay_out(
     spark: SparkSession,
     made: MadeTable,

@@ -61,6 +61,7 @@ def test_plans_name_no_relation_that_nobody_made(lake, many):
     assert "frazil_" not in plan
 
 
+@pytest.mark.check
 def test_rows_with_deletes_and_places(lake, many):
     with temporary_settings(lake.spark, FEW_BYTES):
         many.delete("id % 1000 = 1")

@@ -25,18 +25,21 @@ def test_a_file_is_not_dropped_with_its_nulls(table, spark):
     assert rows_of(table, "k", "v") == [(10, None)]
 
 
+@pytest.mark.check
 def test_nan_is_the_largest_double(table, spark):
     table.append(spark.sql("select 20L as k, d, 'n' as v from values (1.0D), (double('NaN')) t(d)"))
     assert table.delete("d > 5").rows_deleted == 1
     assert all(not math.isnan(d) for _, d in rows_of(table, "k", "d"))
 
 
+@pytest.mark.check
 def test_a_row_that_matches_often_is_kept_once_by_clauses_by_source(table, spark):
     source = spark.sql("select * from values (1L), (1L), (2L) s(k)")
     table.merge(source, on="target.k = source.k").when_not_matched_by_source_delete().execute()
     assert rows_of(table, "k") == [(1,), (2,)]
 
 
+@pytest.mark.check
 def test_a_random_source_and_random_values_mean_one_thing(table, spark):
     source = spark.range(6).selectExpr("id as k", "rand() as d", "'new' as v").where("d < 2")
     merge = table.merge(source, on="target.k = source.k").when_matched_update_all()

@@ -30,6 +30,7 @@ def summary(table, name):
     return table.refresh().current_snapshot.summary.get(f"frazil.row-level-conflicts.{name}")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival", "version", "isolation"),
     these(
@@ -101,6 +102,7 @@ TESTED = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("command", "added", "storage"),
     one_of_each(TESTED, ADDED, [(MARKED, 2), (MARKED, 3), ("copy-on-write", 2)]),
@@ -173,6 +175,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "case",
     [

@@ -42,6 +42,7 @@ def table_of(lake, spark, mode):
     return table
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("bounds", "mode", "long"),
     one_of_each(BOUNDS, ["copy-on-write", "merge-on-read"], [False, True]),
@@ -67,6 +68,7 @@ def test_rows_and_figures(lake, spark, bounds, mode, long):
     assert (done.rows_updated, done.rows_inserted) == (3, 3)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("bounds", one_in(2, BOUNDS), indirect=True)
 def test_when_all_of_the_source_matches_nothing_is_added(lake, spark, bounds):
     table = table_of(lake, spark, "copy-on-write")
@@ -96,6 +98,7 @@ def test_the_keys_of_a_source_are_all_or_none(spark, monkeypatch, tasks):
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("keys", "bounds", "moved"),
     one_of_each(

@@ -59,6 +59,7 @@ def tables(spark, tmp_path_factory):
         yield KeptTables(lake)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("first", "rival", "place", "isolation", "storage"), pairs())
 def test_two_changes_at_once(tables, first, rival, place, isolation, storage):
     lake, table = tables.lake, tables.fresh(*storage)
@@ -84,6 +85,7 @@ def insert_new(lake, table, rows, isolation, on="target.id = source.id"):
     ).when_not_matched_insert_all().execute()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("isolation", "rival_mode"),
     [
@@ -119,6 +121,7 @@ def test_a_match_that_is_compacted_is_still_there(tables):
     assert shown(table) == sorted([*first_rows(), UPSERT[1]])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "storage", [only_in_soak(STORAGE[0]), only_in_soak(STORAGE[1]), STORAGE[2]], ids=str
 )
@@ -149,7 +152,12 @@ def test_an_update_of_a_row_that_a_delete_marks_is_not_missed(tables):
 
 @pytest.mark.parametrize(
     ("command", "storage"),
-    these([("delete", STORAGE[2]), ("merge", STORAGE[0])], ["delete", "update", "merge"], STORAGE),
+    these(
+        [("delete", STORAGE[2]), ("merge", STORAGE[0])],
+        ["delete", "update", "merge"],
+        STORAGE,
+        test=1,
+    ),
 )
 def test_a_conflict_names_the_command_the_files_and_both_snapshots(tables, command, storage):
     lake, table = tables.lake, tables.fresh(*storage)
@@ -169,6 +177,7 @@ def test_a_conflict_names_the_command_the_files_and_both_snapshots(tables, comma
     assert any(path in text for path in [file, *added])
 
 
+@pytest.mark.check
 def test_retry_runs_the_whole_command_on_the_new_snapshot(tables):
     lake, table = tables.lake, tables.fresh("merge-on-read", 3)
     before_the_commit(
@@ -215,6 +224,7 @@ BY_UPGRADE = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "command", [n if n in ("delete", "delete files") else only_in_soak(n) for n in BY_UPGRADE]
 )

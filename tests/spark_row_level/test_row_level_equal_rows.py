@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Row
 
 import frazil
+from ci_share import in_circles
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.spark.row_level.rivals.moved_rows import places_of
 from frazil.spark.row_level.rivals.rows_by_value import equal_rows
@@ -72,6 +73,7 @@ def tables(spark, tmp_path_factory):
         yield lake
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_equal_rows_are_found_and_no_others(tables, step):
     then, now = target_of(tables, "db.old"), target_of(tables, "db.new")
@@ -86,7 +88,7 @@ def test_equal_rows_are_found_and_no_others(tables, step):
     assert len(found.files) == wanted.total()
 
 
-@pytest.mark.parametrize("left_out", [0, 5, 6, len(ROWS) - 1])
+@pytest.mark.parametrize("left_out", in_circles([0, 5, 6, len(ROWS) - 1], test=1))
 def test_a_row_without_an_equal_one_is_told(tables, left_out):
     """One fewer in the new files, of rows that are there once or three times."""
     name = f"db.without_{left_out}"

@@ -95,6 +95,7 @@ def calls(begin):
     return itertools.count(begin, STRIDE) if begin else itertools.count(1)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("command", "kind", "mode", "version", "begin"),
     cases(
@@ -141,6 +142,7 @@ def test_a_fault_at_any_call_leaves_the_whole_change_or_nothing(
     assert step > 8
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("command", "kind", "mode", "version", "begin"),
     cases(
@@ -173,6 +175,7 @@ def test_a_change_whose_process_dies_at_any_call_is_there_or_not(
             break
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("command", one_in(3, COMMANDS))
 def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
     """The rival's files are all that came."""
@@ -200,7 +203,7 @@ def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
 
 @pytest.mark.parametrize(
     ("command", "storage"),
-    one_of_each(COMMANDS, [("copy-on-write", 2), ("merge-on-read", 3)]),
+    one_of_each(COMMANDS, [("copy-on-write", 2), ("merge-on-read", 3)], test=1),
 )
 def test_a_callback_that_raises_leaves_no_file_behind(lake, command, storage):
     table = make_table(lake, *storage)

@@ -123,6 +123,7 @@ def test_figures_are_those_of_the_model(lake, spark, mode, version):
     }
 
 
+@pytest.mark.check
 def test_whole_files_and_inserts_read_no_rows(lake, spark):
     table = table_of(lake, spark, "copy-on-write", 2)
     done = table.delete("p = 2 or k = 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.spark.row_level.command import Command
 
 ROWS = [(k, "old", k % 3) for k in range(30)]
@@ -91,7 +91,7 @@ def rows_of(table):
     return sorted((tuple(row) for row in table.to_df().collect()), key=repr)
 
 
-@pytest.mark.parametrize("change", [update, only_in_soak(delete), merge, *MOVE])
+@pytest.mark.parametrize("change", in_circles([update, only_in_soak(delete), merge, *MOVE], test=1))
 def test_rows_stay_where_their_partition_does(lake, spark, moves, change):
     table = table_of(lake, spark)
     assert rows_of(table) == sorted(ROWS, key=repr)
@@ -103,6 +103,7 @@ def test_rows_stay_where_their_partition_does(lake, spark, moves, change):
     assert len(table.inspect.files()) == len({p for _, _, p in expected}) + joins_another
 
 
+@pytest.mark.check
 def test_small_files_of_a_partition_are_joined(lake, spark, moves):
     table = table_of(lake, spark, files=3)
     expected = delete(spark, table)

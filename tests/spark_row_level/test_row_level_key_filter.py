@@ -55,6 +55,7 @@ def table_of(lake, spark, kind, key, mode, on_rows="range(0, 400)", part="bucket
     return table
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("kind", "mode"),
     one_in(
@@ -124,6 +125,7 @@ def test_equal_nulls_and_two_keys(lake, spark, filters, mode):
     assert set(filters) == {256}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "on",
     ["upper(target.k) = source.k", "target.n = source.k", "target.n > source.n"],

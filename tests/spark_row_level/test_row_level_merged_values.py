@@ -54,7 +54,7 @@ def run(table, source):
 
 @pytest.mark.parametrize(
     ("bounds", "mode", "version", "parts"),
-    one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]], without=("few", [])),
+    one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]], without=("few", []), test=1),
     indirect=["bounds"],
 )
 def test_histories(lake, spark, bounds, mode, version, parts):
@@ -83,7 +83,9 @@ def test_histories(lake, spark, bounds, mode, version, parts):
         assert done.rows_inserted == len(rows) - len(before) + done.rows_deleted
 
 
-@pytest.mark.parametrize(("bounds", "mode"), one_of_each(BOUNDS, MODES), indirect=["bounds"])
+@pytest.mark.parametrize(
+    ("bounds", "mode"), one_of_each(BOUNDS, MODES, test=1), indirect=["bounds"]
+)
 def test_rows_that_the_source_lacks_change_too(lake, spark, bounds, mode):
     table = lake.create_table(
         "db.t", "k bigint, v string", format_version=3, properties={"write.merge.mode": mode}
@@ -146,6 +148,7 @@ def test_every_type_keeps_its_values(lake, spark, version):
     }
 
 
+@pytest.mark.check
 def test_row_ids_stay(lake, spark):
     table = lake.create_table(
         "db.t",
@@ -166,6 +169,7 @@ def test_row_ids_stay(lake, spark):
         assert row.v == ("new 1" if changed else "old")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
 def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, mode):
     table = lake.create_table(
@@ -208,6 +212,7 @@ def test_two_rows_for_one_are_refused(lake, spark):
     assert {row.v for row in table.to_df().collect()} == {"old"}
 
 
+@pytest.mark.check
 def test_names_that_the_merge_uses_itself(lake, spark):
     names = ["k", "_frazil_values", "_frazil_clause", "_frazil_place", "_frazil_source_row", "c0"]
     columns = ", ".join(f"{name} bigint" for name in names)

@@ -13,7 +13,7 @@ from concurrent_changes import KeptTables, first_rows, frame, shown
 from rows_of_others import COMMANDS, RIVALS, after, row_ids, rows_moved, unnamed_files
 
 import frazil
-from ci_share import one_of_each, only_in_soak, these
+from ci_share import in_circles, one_of_each, only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
@@ -89,6 +89,7 @@ def run(
 REWRITES = ["compaction", "sort", "copied update", "copied delete"]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival", "isolation"),
     these(
@@ -101,6 +102,7 @@ def test_marks_go_to_the_files_that_others_wrote(tables, first, rival, isolation
     assert rows_moved(now) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival"),
     these([("update", "copied update")], COMMANDS, REWRITES[2:]),
@@ -111,6 +113,7 @@ def test_the_same_row_in_files_that_others_wrote_conflicts(tables, first, rival)
     run(tables, first, [(rival, 1)], mode=MARKED, refused=refused)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
 def test_marks_follow_a_row_from_file_to_file(tables, first):
     """Each rival comes before another try, and the last one deletes rows of the newest file."""
@@ -119,15 +122,18 @@ def test_marks_follow_a_row_from_file_to_file(tables, first):
     assert rows_moved(now) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
 def test_a_row_that_was_moved_and_changed_then_conflicts(tables, first):
     run(tables, first, [("compaction", 2), ("update", 1)], mode=MARKED, refused=True)
 
 
+@pytest.mark.check
 def test_without_row_ids_a_file_that_others_changed_rows_of_conflicts(tables):
     run(tables, "update", [("copied update", 2)], mode=MARKED, version=2, refused=True)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival", "isolation"),
     these(
@@ -141,6 +147,7 @@ def test_without_row_ids_marks_go_to_equal_rows(tables, first, rival, isolation)
     assert rows_moved(now) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "isolation"),
     these([("merge", "serializable")], COMMANDS, LEVELS),
@@ -164,6 +171,7 @@ def test_without_row_ids_the_same_row_of_a_copy_of_a_file_conflicts(tables, riva
     run(tables, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
 def test_without_row_ids_marks_follow_a_row_from_file_to_file(tables, first):
     rivals = [("compaction", 2), ("sort", 2), ("delete", 2)]
@@ -171,6 +179,7 @@ def test_without_row_ids_marks_follow_a_row_from_file_to_file(tables, first):
     assert rows_moved(now) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("rival", ["copied update", only_in_soak("copied delete")])
 def test_without_row_ids_a_copy_that_others_changed_rows_of_conflicts(tables, rival):
     rivals = [("compaction", 2), (rival, 2)]
@@ -199,6 +208,7 @@ def test_without_row_ids_equal_rows_that_others_made_are_other_rows(lake, isolat
 MARKS = ["delete", "update", "merge", "by equality", "by equality, converted"]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival", "isolation"),
     these(
@@ -214,6 +224,7 @@ def test_copies_lose_the_rows_that_others_deleted(tables, first, rival, isolatio
     assert rows_moved(now) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
 def test_copies_lose_the_rows_of_each_try(tables, first):
     now = run(tables, first, [("delete", 2), ("update", 3)], mode=COPIED)
@@ -222,13 +233,14 @@ def test_copies_lose_the_rows_of_each_try(tables, first):
 
 @pytest.mark.parametrize(
     ("first", "rival"),
-    these([("delete", "delete"), ("merge", "by equality")], COMMANDS, MARKS),
+    these([("delete", "delete"), ("merge", "by equality")], COMMANDS, MARKS, test=1),
 )
 def test_the_same_row_of_a_copy_conflicts(tables, first, rival):
     gone = rival == "delete"
     run(tables, first, [(rival, 1)], mode=COPIED, refused=not (first == "delete" and gone))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "rival", "isolation"),
     these(
@@ -241,6 +253,7 @@ def test_without_row_ids_copies_lose_equal_rows(tables, first, rival, isolation)
     assert rows_moved(now) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("first", "rival"), these([("update", "merge")], COMMANDS, MARKS))
 def test_without_row_ids_the_same_row_of_a_copy_conflicts(tables, first, rival):
     run(tables, first, [(rival, 1)], mode=COPIED, version=2, refused=True)
@@ -254,6 +267,7 @@ def test_equality_deletes_of_other_keys_are_no_conflict(tables, first, version):
     run(tables, first, [("by equality", 2)], mode=MARKED, version=version)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("first", "version"), these([("update", 2)], ["update", "merge"], [2, 3]))
 def test_equality_deletes_of_the_same_key_conflict(tables, first, version):
     run(tables, first, [("by equality", 1)], mode=MARKED, version=version, refused=True)
@@ -283,7 +297,7 @@ DECISIVE_IN_SOAK = (
 
 @pytest.mark.parametrize(
     ("case", "version"),
-    one_of_each(DECISIVE, [2, 3], without=DECISIVE_IN_SOAK),
+    one_of_each(DECISIVE, [2, 3], without=DECISIVE_IN_SOAK, test=1),
 )
 def test_rows_that_a_merge_matched_and_left_alone(tables, case, version):
     """Because of the row 1 the merge adds none: without it, it would have."""
@@ -309,6 +323,7 @@ def test_rows_that_a_merge_matched_and_left_alone(tables, case, version):
     assert not unnamed_files(lake.load_table(table.identifier))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_rows_that_a_rival_copied_are_no_new_rows(tables, is_refused):
     """Row 1 matches the condition in the rival's copy too; what the rival changed may as well."""
@@ -324,6 +339,7 @@ def test_rows_that_a_rival_copied_are_no_new_rows(tables, is_refused):
     assert shown(lake.load_table(table.identifier)) == sorted(expected)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("version", "mode"), [only_in_soak(2, COPIED), (3, MARKED)])
 def test_whole_files_go_whoever_wrote_them_anew(tables, version, mode):
     """No rows are read for it, so it is made again on the new snapshot without being asked."""
@@ -336,6 +352,7 @@ def test_whole_files_go_whoever_wrote_them_anew(tables, version, mode):
     ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_whole_files_and_rows_of_others_go(tables, version):
     """The file of the ids 1 to 4 goes as a whole, of that of 5 to 8 two rows."""
@@ -354,6 +371,7 @@ def test_whole_files_and_rows_of_others_go(tables, version):
     assert not unnamed_files(lake.load_table(table.identifier))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("first", "version"), [("delete", 3), ("update", 3), only_in_soak("delete", 2)]
 )
@@ -380,10 +398,15 @@ HISTORIES = {
 
 @pytest.mark.parametrize(
     "case",
-    [
-        case if case in ("marks beside a compaction", "copies beside marks") else only_in_soak(case)
-        for case in HISTORIES
-    ],
+    in_circles(
+        [
+            case
+            if case in ("marks beside a compaction", "copies beside marks")
+            else only_in_soak(case)
+            for case in HISTORIES
+        ],
+        test=1,
+    ),
 )
 def test_changelogs_see_one_command_after_the_other(tables, case):
     """Of each commit the changes are those of its own rows, whoever wrote the files."""

@@ -45,6 +45,7 @@ def rows_of(table):
     return sorted(tuple(row) for row in table.to_df().collect())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, 3])
 def test_each_kind_of_clause(lake, spark, joined_once, version):
     table = table_of(lake, spark, version)
@@ -75,6 +76,7 @@ def test_each_kind_of_clause(lake, spark, joined_once, version):
         assert kept == {k: ids[k] for k in kept}
 
 
+@pytest.mark.check
 def test_two_matches_of_a_row_leave_nothing_behind(lake, spark, joined_once):
     table = table_of(lake, spark)
     before = data_files(table), rows_of(table)
@@ -108,6 +110,7 @@ def test_a_match_under_no_clause_keeps_the_files(lake, spark, joined_once):
     assert data_files(table) == before
 
 
+@pytest.mark.check
 def test_rows_that_deletes_hid_stay_hidden(lake, spark, joined_once):
     table = table_of(lake, spark)
     table.set_properties({"write.delete.mode": "merge-on-read"})

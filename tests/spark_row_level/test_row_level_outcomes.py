@@ -68,6 +68,7 @@ def changed_rows(done: Any) -> int:
     return sum(n or 0 for n in (done.rows_deleted, done.rows_updated, done.rows_inserted))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("pair", cases())
 def test_two_commands_at_once(tables: Tables, pair: Pair) -> None:
     lake = tables.lake

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from sql_cases import CASES, Player, failures_of, state_of
 
+from ci_share import in_circles
 
-@pytest.mark.parametrize("name", sorted(path.name for path in CASES.glob("*.test")))
+
+@pytest.mark.parametrize(
+    "name", in_circles(sorted(path.name for path in CASES.glob("*.test")), test=1)
+)
 def test_statements_of_a_file(lake, spark, name):
     player = Player(lambda text, args: lake.sql(text, args), state=lambda: state_of(lake))
     assert failures_of(name, player, CASES) == []

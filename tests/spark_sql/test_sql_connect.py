@@ -9,6 +9,8 @@ import pytest
 from ci_share import only_in_soak
 from programs import run_program
 
+pytestmark = pytest.mark.check
+
 PROGRAM = Path(__file__).with_name("connect_program.py")
 
 

@@ -51,6 +51,7 @@ def _columns(definitions):
     return ", ".join(f"c{number} {text}" for number, text in enumerate(definitions))
 
 
+@pytest.mark.check
 def test_of_new_tables_and_of_added_columns(lake):
     lake.sql(f"CREATE TABLE db.t (id INT, {_columns(DEFAULTS)}) "
              "TBLPROPERTIES ('format-version' = '3')")  # fmt: skip

@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 import mmh3
 import pytest
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 
 MOST = (1 << 31) - 1
 RANDOM = random.Random(7)
@@ -48,6 +48,7 @@ BYTES = [RANDOM.randbytes(length) for length in range(20)]
 WHOLE = {"int": 31, "bigint": 63}
 
 
+@pytest.mark.check
 def test_whole_numbers_texts_and_bytes(lake, spark):
     for kind, bits in WHOLE.items():
         values = [0, 34, -1, (1 << bits) - 1, 16 - (1 << bits)]
@@ -159,6 +160,7 @@ PRUNED = {
 }  # fmt: skip
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("where", PRUNED)
 def test_files_that_hold_no_such_rows_are_not_read(kept, where):
     found = kept.sql(f"SELECT id FROM db.p WHERE {where}")
@@ -167,7 +169,9 @@ def test_files_that_hold_no_such_rows_are_not_read(kept, where):
     assert sorted(found.collect()) == sorted(whole.collect())
 
 
-@pytest.mark.parametrize("where", ["", " AND system.bucket(2, p.id) = 1", " AND id IN (SELECT 4L)"])
+@pytest.mark.parametrize(
+    "where", in_circles(["", " AND system.bucket(2, p.id) = 1", " AND id IN (SELECT 4L)"], test=1)
+)
 def test_a_delete_by_a_day_reads_no_other_files(parted, where):
     condition = f"system.days(p.ts) = DATE '2024-03-01'{where}"
     expected = parted.sql(f"SELECT id FROM db.p WHERE NOT ({condition})").collect()

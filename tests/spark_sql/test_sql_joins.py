@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import frazil
-from ci_share import one_in
+from ci_share import in_circles, one_in
 from frazil.spark.session import costs
 
 FACTS = (
@@ -99,7 +99,7 @@ FEWER = [join for join in JOINS if join[1] < FILES]
 ALL_FILES = [join for join in JOINS if join[1] == FILES]
 
 
-@pytest.mark.parametrize(("query", "files"), [*FEWER, *one_in(4, ALL_FILES)])
+@pytest.mark.parametrize(("query", "files"), in_circles([*FEWER, *one_in(4, ALL_FILES)], test=1))
 def test_the_rows_of_plain_tables_from_few_files(sides, spark, every_size_is_large, query, files):
     query = query.format(SELECTIVE.replace("week", "d.week").replace("part", "d.part")
                          if " ON " in query and "(SELECT * FROM d" not in query else SELECTIVE,
@@ -140,7 +140,9 @@ IN_F = [
 
 @pytest.mark.parametrize(
     ("query", "files"),
-    [*IN_F, *one_in(10, [(query, FILES if files else 0) for query, files in JOINS])],
+    in_circles(
+        [*IN_F, *one_in(10, [(query, FILES if files else 0) for query, files in JOINS])], test=1
+    ),
 )
 def test_what_the_text_alone_tells(sides, spark, no_optimizer, query, files):
     test_the_rows_of_plain_tables_from_few_files(sides, spark, None, query, files)
@@ -158,6 +160,7 @@ def test_more_keys_than_are_compared_change_nothing(sides, every_size_is_large, 
     assert len(found.inputFiles()) == FILES + 1
 
 
+@pytest.mark.check
 def test_what_is_joined_is_of_the_snapshot_of_the_call(sides, every_size_is_large):
     sides.sql("CREATE TABLE star.late (k INT, week INT)")
     sides.sql("INSERT INTO star.late VALUES (3, 3)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from sql_cases import RECORDED, Player, failures_of, is_recorded, state_of
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 
 FILES = sorted(path.name for path in RECORDED.glob("*.test"))
 _IN_CI = (
@@ -19,7 +19,9 @@ _IN_CI = (
 """Files that take few seconds; a soak runs all of them."""
 
 
-@pytest.mark.parametrize("name", [name if name in _IN_CI else only_in_soak(name) for name in FILES])
+@pytest.mark.parametrize(
+    "name", in_circles([name if name in _IN_CI else only_in_soak(name) for name in FILES], test=1)
+)
 def test_by_the_lake(lake, no_leftovers, name):
     _needs_rows(name)
     player = Player(lambda text, args: lake.sql(text, args), state=lambda: state_of(lake))

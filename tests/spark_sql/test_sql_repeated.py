@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql.types import LongType
 
 import frazil
-from ci_share import one_in, only_in_soak
+from ci_share import in_circles, one_in, only_in_soak
 
 QUERIES = [
     "SELECT * FROM db.t WHERE id = 33",
@@ -63,7 +63,7 @@ def rows_of(frame):
     return sorted(map(repr, frame.collect()))
 
 
-@pytest.mark.parametrize("query", one_in(2, QUERIES))
+@pytest.mark.parametrize("query", in_circles(one_in(2, QUERIES), test=1))
 def test_the_second_time_nothing_is_asked(kept, query, nothing_is_asked, no_leftovers):
     first = kept.sql(query)
     expected, files = rows_of(first), set(first.inputFiles())
@@ -76,7 +76,7 @@ def test_the_second_time_nothing_is_asked(kept, query, nothing_is_asked, no_left
         assert set(again.inputFiles()) == files
 
 
-@pytest.mark.parametrize("missing", ["_plan_of", "_lasts", "_settings_of"])
+@pytest.mark.parametrize("missing", in_circles(["_plan_of", "_lasts", "_settings_of"], test=1))
 def test_a_spark_that_lacks_what_is_asked_for(filled, missing, monkeypatch):
     def fail(*_):
         raise Py4JError("there is no such method")
@@ -109,6 +109,7 @@ def test_two_results_can_be_joined(kept):
     assert two.exceptAll(one).count() == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -139,6 +140,7 @@ def test_a_view_that_has_changed(filled):
         assert [row.id for row in filled.sql(query).collect()] == [1, 3]
 
 
+@pytest.mark.check
 def test_values_of_variables_and_functions_are_those_of_the_call(filled, spark):
     spark.sql("DECLARE OR REPLACE VARIABLE wanted BIGINT DEFAULT 3")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION one_of_sql() RETURNS BIGINT RETURN 3")
@@ -162,6 +164,7 @@ def test_values_of_variables_and_functions_are_those_of_the_call(filled, spark):
         spark.sql("DROP TEMPORARY FUNCTION one_of_python")
 
 
+@pytest.mark.check
 def test_what_the_session_says_is_that_of_the_call(filled, spark):
     filled.sql("CREATE TABLE db.names (name STRING, n INT)")
     for n, name in enumerate(("default", "one_more")):
@@ -177,6 +180,7 @@ def test_what_the_session_says_is_that_of_the_call(filled, spark):
         spark.sql("DROP DATABASE one_more")
 
 
+@pytest.mark.check
 def test_the_zone_is_that_of_the_call(filled, session):
     filled.sql("CREATE TABLE db.moments (at TIMESTAMP, n INT)")
     filled.sql("INSERT INTO db.moments VALUES (TIMESTAMP '2024-01-01 00:00:00 UTC', 1)")
@@ -187,6 +191,7 @@ def test_the_zone_is_that_of_the_call(filled, session):
         assert [[row.n for row in filled.sql(query).collect()] for _ in range(2)] == [[n], [n]]
 
 
+@pytest.mark.check
 def test_temporary_views_frames_and_parameters(filled, spark):
     query = "SELECT id FROM db.t JOIN keys USING (id)"
     for low in (3, 35):
@@ -208,6 +213,7 @@ def test_temporary_views_frames_and_parameters(filled, spark):
         assert [row.id for row in found] == [x]
 
 
+@pytest.mark.check
 def test_versions_and_other_lakes(filled, spark, tmp_path):
     table = filled.load_table("db.t")
     query = "SELECT count(k) AS n, sum(id) AS s FROM db.t VERSION AS OF {} WHERE id >= 0"
@@ -225,6 +231,7 @@ def test_versions_and_other_lakes(filled, spark, tmp_path):
     other.close()
 
 
+@pytest.mark.check
 def test_in_a_transaction_what_it_has_changed_is_seen(filled):
     query = "SELECT k FROM db.t WHERE id = 33"
     assert [[row.k for row in filled.sql(query).collect()] for _ in range(2)] == [[3], [3]]
@@ -235,6 +242,7 @@ def test_in_a_transaction_what_it_has_changed_is_seen(filled):
     assert filled.sql(query).collect() == []
 
 
+@pytest.mark.check
 def test_threads_that_run_one_query(kept, no_leftovers):
     query = "SELECT t.id FROM db.t JOIN db.u ON t.k = u.k WHERE t.id < 10 AND u.word = 'w1'"
     with ThreadPoolExecutor(4) as pool:

@@ -51,6 +51,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("query", one_in(2, QUERIES))
 def test_names_types_and_metadata_are_sparks(filled, spark, plain, query):
     expected = spark.sql(query.format(t="plain"))

@@ -69,6 +69,7 @@ ANSWERS = {
 }  # fmt: skip
 
 
+@pytest.mark.check
 def test_over_unions(tables):
     tables.sql("CREATE VIEW db.v AS SELECT a FROM db.t UNION SELECT a FROM db.u WHERE a < 4")
     tables.sql("DELETE FROM db.t WHERE a = 4")

@@ -64,6 +64,7 @@ def test_conditions_reach_the_tables_in_views(kept, query, files):
     assert len(set(kept.sql(query).inputFiles())) == files
 
 
+@pytest.mark.check
 def test_rows_through_views(lake, spark, no_leftovers):
     filled = with_views(lake, spark)
     found = filled.sql("SELECT m FROM db.sums WHERE n = 'N3' AND k = 1 ORDER BY m")

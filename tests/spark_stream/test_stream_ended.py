@@ -52,6 +52,7 @@ def test_one_that_ended_is_not_followed_on(
     assert [row[0] for row in stream.drain(**options)] == [5] * (1 + len(options))
 
 
+@pytest.mark.check
 def test_one_that_failed_is_not_followed_on(table, stream, rows, another_query):
     class Failing:
         def take(self, batch, batch_id):
@@ -67,6 +68,7 @@ def test_one_that_failed_is_not_followed_on(table, stream, rows, another_query):
     assert [row[0] for row in stream.drain()] == [1, 2]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("made_anew", [only_in_soak(True), False])
 def test_a_deleted_checkpoint_starts_over(table, stream, rows, another_query, made_anew):
     table.append(rows(1))
@@ -79,6 +81,7 @@ def test_a_deleted_checkpoint_starts_over(table, stream, rows, another_query, ma
     assert [row[0] for row in stream.drain(None if made_anew else df)] == [1, 2]
 
 
+@pytest.mark.check
 def test_a_query_with_a_checkpoint_elsewhere_sees_what_is_new(table, stream, rows, spark):
     """Also one that begins after another one ended, and finds nothing yet."""
     df = stream.read()

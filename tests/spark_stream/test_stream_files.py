@@ -17,6 +17,8 @@ from frazil.storage.moved import MovedFileIO
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 import run as conformance
 
+from ci_share import in_circles
+
 CASES = [
     "impala_iceberg_v2_delete_pos_and_multi_eq_ids",
     "impala_iceberg_v3_deletion_vectors",
@@ -36,7 +38,7 @@ def expected():
     ]
 
 
-@pytest.mark.parametrize("case", expected())
+@pytest.mark.parametrize("case", in_circles(expected(), test=1))
 def test_the_rows_of_other_engines_tables(spark, fixtures_dir, tmp_path, case):
     """What the table holds, deletes applied, is what a stream begins with."""
     folder = f"file://{fixtures_dir}/{case.path}"
@@ -64,6 +66,7 @@ def _order(row):
     return conformance._order(row)
 
 
+@pytest.mark.check
 def test_files_older_and_newer_than_the_schema(spark, lake, stream):
     """Columns are found by id; a stream keeps the schema that it was made with."""
     table = lake.create_table("db.t", "id int, name string, gone int", format_version=3)
@@ -105,6 +108,7 @@ def test_a_column_of_changes_names_is_told(lake, stream):
         stream.read(on_delete="changes")
 
 
+@pytest.mark.check
 def test_partitions_that_evolve(spark, lake, stream):
     ddl = "id bigint, city string"
     table = lake.create_table("db.t", ddl, partition_by=["city"])
@@ -138,6 +142,7 @@ def test_a_default_that_spark_cannot_fill_in(spark, lake, stream):
     assert stream.last.sizes == [1, 1]
 
 
+@pytest.mark.check
 def test_a_filter_of_the_query_does_not_meet_another_column(spark, lake, stream):
     """Filters are pushed by name; a file may hold another column of that name."""
     table = lake.create_table("db.t", "a int, b int")

@@ -70,6 +70,7 @@ def _drain_batches(table, stream, rows, numbers, **options):
     assert stream.last.sizes == [1] * len(numbers)
 
 
+@pytest.mark.check
 def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
     _drain_batches(table, stream, rows, range(6), **CHANGES)
     assert len(_written(stream.checkpoint)) > 0
@@ -84,6 +85,7 @@ def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
     assert [row[0] for row in stream.sink.rows] == list(range(8))
 
 
+@pytest.mark.check
 def test_the_list_and_the_folders_stay_few(table, stream, rows):
     for number in range(0, 12, 2):
         _drain_batches(table, stream, rows, [number, number + 1])
@@ -118,6 +120,7 @@ def test_nothing_is_removed_before_spark_removes_a_plan(table, stream, rows, spa
     assert len(before) == len(set().union(*_by_batch(stream.checkpoint).values()))
 
 
+@pytest.mark.check
 def test_the_tables_own_files_stay(table, stream, rows):
     _drain_batches(table, stream, rows, range(5))
     files = {row.file_path for row in table.refresh().inspect.dataframes.data_files().collect()}
@@ -126,6 +129,7 @@ def test_the_tables_own_files_stay(table, stream, rows):
     assert sorted(row.id for row in table.to_df().collect()) == list(range(5))
 
 
+@pytest.mark.check
 def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
     monkeypatch.setattr("frazil.spark.stream.source.follower._BATCHES_BETWEEN_LOOKS", 1)
     query = stream.start(stream.read(poll_interval=0.05, **CHANGES), processingTime="0 seconds")
@@ -139,6 +143,7 @@ def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
     assert [row[0] for row in stream.sink.rows] == list(range(8))
 
 
+@pytest.mark.check
 def test_a_query_of_two_streams(lake, table, stream, rows):
     """Each has a folder inside the query's checkpoint."""
     other = lake.create_table("db.u", "id bigint, city string")
@@ -165,6 +170,7 @@ def test_a_query_of_two_streams(lake, table, stream, rows):
     assert [row[0] for row in stream.sink.rows] == [*range(7), 101, 103, 105]
 
 
+@pytest.mark.check
 def test_a_query_that_begins_again_without_its_rows_fails(table, stream, rows):
     """It never goes on with fewer of them."""
     _drain_batches(table, stream, rows, range(6), **CHANGES)
@@ -175,6 +181,7 @@ def test_a_query_that_begins_again_without_its_rows_fails(table, stream, rows):
         stream.drain(df)
 
 
+@pytest.mark.check
 def test_a_query_that_begins_again_after_lines_were_left_out_is_refused(table, stream, rows):
     for numbers in ([0, 1, 2, 3], [4, 5], [6]):
         _drain_batches(table, stream, rows, numbers)
@@ -205,6 +212,7 @@ def test_a_damaged_note_stops_no_stream(table, stream, rows, caplog, damaged):
     assert [row[0] for row in stream.drain(df)] == [4]
 
 
+@pytest.mark.check
 def test_a_store_that_does_not_delete_stops_no_stream(table, stream, rows, monkeypatch, caplog):
     _drain_batches(table, stream, rows, range(4), **CHANGES)
     before = _written(stream.checkpoint)

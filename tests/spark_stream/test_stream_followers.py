@@ -29,6 +29,7 @@ def follower(stream, monkeypatch):
     return made
 
 
+@pytest.mark.check
 def test_one_that_was_not_first_goes_on_from_there(table, stream, rows, follower):
     table.append(rows(1))
     one, other = follower(), follower()
@@ -69,6 +70,7 @@ def test_a_batch_that_came_second_is_removed(table, stream, rows, follower, tmp_
     assert set((tmp_path / "checkpoint").rglob("batches/*")) == batches
 
 
+@pytest.mark.check
 def test_rows_that_were_written_second_are_removed(table, stream, rows, follower, tmp_path):
     options = {"on_overwrite": "changes", "on_delete": "changes"}
 
@@ -86,6 +88,7 @@ def test_rows_that_were_written_second_are_removed(table, stream, rows, follower
     assert ids(stream.drain(**options)) == [1, 2]
 
 
+@pytest.mark.check
 def test_a_store_that_is_asked_twice_finds_the_streams_own(
     table, stream, rows, follower, monkeypatch
 ):
@@ -108,6 +111,7 @@ def test_a_store_that_is_asked_twice_finds_the_streams_own(
     assert stream.last.sizes == [1, 1]
 
 
+@pytest.mark.check
 def test_one_whose_place_was_taken_refuses_nothing(table, stream, rows, follower):
     """The new one may be allowed what the old one is not."""
     table.append(rows(1))

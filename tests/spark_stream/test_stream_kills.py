@@ -42,6 +42,7 @@ def _killed_by_hand(lake, tmp_path, rows, kills):
     assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_a_killed_query_goes_on_exactly_once(lake, table, tmp_path, rows, kills):
     for i in range(4):
@@ -56,6 +57,7 @@ class Killed(BaseException):
 STEPS = [n if n in (0, 7) else only_in_soak(n) for n in range(10)]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("step", STEPS)
 def test_a_follower_that_dies_at_any_write_leaves_a_log_to_go_on_with(
     table, stream, rows, monkeypatch, step

@@ -17,6 +17,7 @@ def test_a_stream_of_the_rows_that_match(table, stream, rows):
     assert stream.drain(where=where) == [(4, "Oslo")]
 
 
+@pytest.mark.check
 def test_files_that_cannot_match_are_in_no_batch(lake, stream, spark):
     table = lake.create_table("db.t", "id bigint, city string", partition_by=["city"])
     for city in ("Oslo", "Lima", "Pune"):
@@ -41,6 +42,7 @@ def test_a_stream_of_some_columns(table, stream, rows):
             stream.read(columns=columns)
 
 
+@pytest.mark.check
 def test_a_stream_of_a_branch(table, stream, rows):
     table.append(rows(1))
     table.create_branch("side")
@@ -63,6 +65,7 @@ def test_a_checkpoint_is_of_one_branch_and_condition(table, stream, rows, other)
         stream.read(**other)
 
 
+@pytest.mark.check
 def test_a_stream_of_all_changes(table, stream, rows):
     table.append(rows(1, 2))
     assert stream.drain(changes=True, columns="id") == [

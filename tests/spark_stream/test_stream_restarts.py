@@ -24,6 +24,7 @@ def _kill_before_the_last_plan(checkpoint):
 
 
 # Spark compacts its notes at every tenth.
+@pytest.mark.check
 @pytest.mark.parametrize("batches", [only_in_soak(1), only_in_soak(3), 10])
 def test_rows_that_come_after_such_a_death_are_in_batches_of_their_own(
     table, stream, rows, batches
@@ -41,6 +42,7 @@ def test_rows_that_come_after_such_a_death_are_in_batches_of_their_own(
     assert stream.sink.sizes == [1] * (batches + 2)
 
 
+@pytest.mark.check
 def test_a_dataframe_of_before_goes_on(table, stream, rows):
     table.append(rows(1))
     df = stream.read()
@@ -52,6 +54,7 @@ def test_a_dataframe_of_before_goes_on(table, stream, rows):
     assert stream.drain(df) == [(2, "Oslo"), (3, "Oslo")]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("made_anew", [True, only_in_soak(False)])
 def test_a_death_is_seen_before_spark_tells_of_it(table, stream, rows, monkeypatch, made_anew):
     monkeypatch.setattr(Watch, "onQueryTerminated", lambda self, event: None)
@@ -65,6 +68,7 @@ def test_a_death_is_seen_before_spark_tells_of_it(table, stream, rows, monkeypat
     assert stream.drain(df) == [(1, "Oslo"), (2, "Oslo"), (3, "Oslo")]
 
 
+@pytest.mark.check
 def test_a_query_of_two_streams_goes_on(lake, table, stream, rows, tmp_path):
     """Each has a folder inside the query's checkpoint."""
     lake.create_table("db.u", "id bigint, city string")
@@ -91,6 +95,7 @@ def test_a_query_of_two_streams_goes_on(lake, table, stream, rows, tmp_path):
     assert stream.drain(both()) == [(2, "Oslo"), (12, "Oslo"), (13, "Oslo")]
 
 
+@pytest.mark.check
 def test_a_plan_that_was_not_finished_is_done_again_as_it_was(table, stream, rows):
     """The death came after the plan: the batch keeps its number and its rows."""
     table.append(rows(1))
@@ -105,6 +110,7 @@ def test_a_plan_that_was_not_finished_is_done_again_as_it_was(table, stream, row
     assert stream.sink.sizes == [1, 1, 1]
 
 
+@pytest.mark.check
 def test_notes_of_another_source_are_left_alone(table, stream, rows):
     table.append(rows(1))
     stream.drain()
@@ -135,6 +141,7 @@ def test_the_folder_around_a_checkpoint_need_not_be_readable(
     assert any(path.endswith(f"{tmp_path}/sources") for path in asked)
 
 
+@pytest.mark.check
 def test_a_note_that_cannot_be_taken_back_is_told(lake, table, stream, rows, monkeypatch):
     """Also one around the stream's own folder: to go on would make the query unreadable."""
     folder = f"{stream.checkpoint}/t"

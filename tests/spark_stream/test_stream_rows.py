@@ -14,6 +14,7 @@ def ids(rows):
     return [row[0] for row in rows]
 
 
+@pytest.mark.check
 def test_a_stream_begins_with_the_table_and_goes_on_with_appends(table, stream, rows):
     table.append(rows(1, 2))
     assert ids(stream.drain()) == [1, 2]
@@ -23,6 +24,7 @@ def test_a_stream_begins_with_the_table_and_goes_on_with_appends(table, stream, 
     assert ids(stream.drain()) == [3, 4]
 
 
+@pytest.mark.check
 def test_a_query_sees_what_is_committed_before_it_starts(table, stream, rows):
     df = stream.read()
     table.append(rows(1))
@@ -31,6 +33,7 @@ def test_a_query_sees_what_is_committed_before_it_starts(table, stream, rows):
     assert ids(stream.drain(df)) == [2]
 
 
+@pytest.mark.check
 def test_a_running_query_sees_what_is_committed_meanwhile(table, stream, rows):
     df = stream.read(poll_interval=0.2)
     query = stream.start(df, processingTime="0 seconds")
@@ -43,6 +46,7 @@ def test_a_running_query_sees_what_is_committed_meanwhile(table, stream, rows):
     assert ids(stream.sink.rows) == [1, 2, 3]
 
 
+@pytest.mark.check
 def test_a_stream_starts_after_a_snapshot(table, stream, rows):
     table.append(rows(1))
     start = table.current_snapshot.snapshot_id
@@ -54,6 +58,7 @@ def test_a_stream_starts_after_a_snapshot(table, stream, rows):
     assert ids(stream.drain(from_snapshot_id=start)) == [4]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("form", [only_in_soak("ms"), "text", only_in_soak("datetime"), "session"])
 def test_a_stream_starts_after_a_time(spark, table, stream, rows, form):
     table.append(rows(1))
@@ -88,6 +93,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("limit", "sizes"), LIMITS)
 def test_limits_of_a_batch(table, stream, rows, limit, sizes):
     for i in range(5):
@@ -100,6 +106,7 @@ def test_limits_of_a_batch(table, stream, rows, limit, sizes):
     assert first == sorted(first)
 
 
+@pytest.mark.check
 def test_limits_hold_for_what_comes_later(table, stream, rows):
     stream.drain(max_files_per_batch=1)
     for i in range(3):
@@ -134,6 +141,7 @@ def test_starts_that_are_not_there(table, stream, rows):
         stream.read(from_snapshot_id=1, from_timestamp=1)
 
 
+@pytest.mark.check
 def test_odd_names_of_checkpoints(table, stream, rows, tmp_path):
     stream.checkpoint = str(tmp_path / "a b=%41é#+,;")
     table.append(rows(1))

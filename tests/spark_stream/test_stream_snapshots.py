@@ -37,6 +37,7 @@ REMOVALS = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", REMOVALS)
 def test_a_removal_fails_a_stream_unless_it_skips_it(begun, stream, rows, kind):
     remove, keyword, java = REMOVALS[kind]
@@ -53,6 +54,7 @@ def test_a_removal_fails_a_stream_unless_it_skips_it(begun, stream, rows, kind):
     assert ids(stream.drain(options={java: "true"})) == [4, 5]
 
 
+@pytest.mark.check
 def test_a_removal_fails_a_running_query_with_its_reason(begun, stream, rows):
     query = stream.start(stream.read(poll_interval=0.2), processingTime="0 seconds")
     begun.append(rows(4))
@@ -64,6 +66,7 @@ def test_a_removal_fails_a_running_query_with_its_reason(begun, stream, rows):
     assert ids(stream.sink.rows) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.check
 def test_removals_as_changes(table, stream, rows):
     table.append(rows(1, 2))
     start = table.current_snapshot.snapshot_id
@@ -86,6 +89,7 @@ def test_removals_as_changes(table, stream, rows):
     ]
 
 
+@pytest.mark.check
 def test_changes_are_those_of_the_table(begun, stream, lake, tmp_path, rows):
     start = begun.current_snapshot.snapshot_id
     begun.append(rows(4))
@@ -101,6 +105,7 @@ def test_changes_are_those_of_the_table(begun, stream, lake, tmp_path, rows):
     assert sum(map(len, seen)) == len(set().union(*seen)) == 4
 
 
+@pytest.mark.check
 def test_one_kind_as_changes_and_the_other_skipped(begun, stream, tmp_path, rows):
     start = begun.current_snapshot.snapshot_id
     overwrite(begun, rows)
@@ -115,6 +120,7 @@ def test_one_kind_as_changes_and_the_other_skipped(begun, stream, tmp_path, rows
     ]
 
 
+@pytest.mark.check
 def test_compactions_are_passed_over(begun, stream, rows):
     begun.append(rows(4))
     rewritten(begun)
@@ -146,6 +152,7 @@ def live_files(table):
                 yield entry.data_file
 
 
+@pytest.mark.check
 def test_what_expired_before_it_was_read_is_told(begun, stream, rows):
     for i in range(4, 8):
         begun.append(rows(i))
@@ -156,6 +163,7 @@ def test_what_expired_before_it_was_read_is_told(begun, stream, rows):
         stream.read()
 
 
+@pytest.mark.check
 def test_what_expired_after_it_was_read_does_not_matter(begun, stream, rows):
     begun.append(rows(4))
     assert ids(stream.drain()) == [4]
@@ -166,6 +174,7 @@ def test_what_expired_after_it_was_read_does_not_matter(begun, stream, rows):
     assert ids(stream.drain()) == [5]
 
 
+@pytest.mark.check
 def test_a_rollback_behind_what_was_read_is_told(begun, stream, rows):
     first = begun.current_snapshot.snapshot_id
     begun.append(rows(4))
@@ -175,6 +184,7 @@ def test_a_rollback_behind_what_was_read_is_told(begun, stream, rows):
         stream.read()
 
 
+@pytest.mark.check
 def test_files_that_are_gone_fail_the_query(begun, stream, rows):
     """Spark's stream leaves such files out where it lists them itself."""
     begun.append(rows(4))
@@ -199,6 +209,7 @@ def test_a_log_that_is_gone_is_told(begun, stream):
         stream.read()
 
 
+@pytest.mark.check
 def test_once_takes_one_batch_and_refuses_several(table, stream, rows):
     for i in range(3):
         table.append(rows(i))

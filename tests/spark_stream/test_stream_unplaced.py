@@ -18,6 +18,7 @@ def fresh(lake, stream):
     return stream
 
 
+@pytest.mark.check
 def test_a_checkpoint_goes_on_where_its_last_query_ended(table, fresh, rows):
     table.append(rows(1, 2))
     assert fresh.drain() == [(1, "Oslo"), (2, "Oslo")]
@@ -28,6 +29,7 @@ def test_a_checkpoint_goes_on_where_its_last_query_ended(table, fresh, rows):
     assert fresh.last.sizes == [1, 1]
 
 
+@pytest.mark.check
 def test_a_checkpoint_that_was_given_to_the_reader_before_and_is_not_now(table, lake, fresh, rows):
     table.append(rows(1))
     given = lake.read_stream("db.t", checkpoint=fresh.checkpoint)
@@ -38,6 +40,7 @@ def test_a_checkpoint_that_was_given_to_the_reader_before_and_is_not_now(table, 
     assert fresh.drain(lake.read_stream("db.t", checkpoint=fresh.checkpoint)) == [(3, "Oslo")]
 
 
+@pytest.mark.check
 def test_one_frame_drained_again_and_again(table, fresh, rows):
     frame = fresh.read()
     for number in range(13):
@@ -45,6 +48,7 @@ def test_one_frame_drained_again_and_again(table, fresh, rows):
         assert fresh.drain(frame) == [(number, "Oslo")]
 
 
+@pytest.mark.check
 def test_what_is_committed_while_the_query_runs(table, fresh, rows):
     query = fresh.start(fresh.read(poll_interval=0.1), processingTime="0 seconds")
     try:
@@ -56,6 +60,7 @@ def test_what_is_committed_while_the_query_runs(table, fresh, rows):
     assert [row[0] for row in fresh.sink.rows] == list(range(12))
 
 
+@pytest.mark.check
 def test_a_frame_serves_another_checkpoint_after_its_query(table, fresh, rows, tmp_path):
     table.append(rows(1))
     frame = fresh.read()
@@ -68,6 +73,7 @@ def test_a_frame_serves_another_checkpoint_after_its_query(table, fresh, rows, t
     assert fresh.drain(frame) == [(2, "Oslo")]
 
 
+@pytest.mark.check
 def test_a_second_query_of_one_frame_is_stopped_and_the_first_goes_on(table, fresh, rows, tmp_path):
     table.append(rows(1))
     frame = fresh.read(poll_interval=0.1)
@@ -84,6 +90,7 @@ def test_a_second_query_of_one_frame_is_stopped_and_the_first_goes_on(table, fre
         query.stop()
 
 
+@pytest.mark.check
 def test_two_streams_of_one_query_each_keep_their_place(lake, table, fresh, rows, spark):
     other = lake.create_table("db.other", "id bigint, city string")
     table.append(rows(1, 2))
@@ -107,6 +114,7 @@ def test_spark_chooses_the_checkpoint_of_a_sink_in_memory(table, fresh, rows, sp
     assert sorted(row.id for row in spark.table("held").collect()) == [1, 2]
 
 
+@pytest.mark.check
 def test_a_checkpoint_of_another_table_fails_the_query_and_stays(lake, table, fresh, rows):
     other = lake.create_table("db.other", "id bigint, city string")
     table.append(rows(1))

@@ -89,6 +89,7 @@ def test_types_and_names(numbers):
     assert [tuple(row) for row in df.collect()] == [(20, 0, 19, 20)]
 
 
+@pytest.mark.check
 def test_what_metadata_answers(numbers):
     """All that Spark's writer states exactly: bounds of text and bytes are cut."""
     unsure = {f"{f}({c})" for f in ("min", "max") for c in ("city", "y")}
@@ -250,6 +251,7 @@ def copy_of(file):
     return copy.as_uri()
 
 
+@pytest.mark.check
 def test_nan_and_zero(lake, spark):
     made = lake.create_table("db.p", "x double, k int", partition_by=["k"])
     for values in ("1.5D, 0", "double('NaN'), 1", "-0.0D, 2", "0.0D, 3", "cast(null as double), 4"):
@@ -308,6 +310,7 @@ def test_unknown_record_counts_are_not_summed(numbers):
     assert found.partial.rows() == [(10,)]
 
 
+@pytest.mark.check
 def test_vectors_count_from_the_plan(lake, spark, tmp_path):
     made = lake.create_table("db.p", DDL, partition_by=["city"], format_version=3)
     made.append(rows_of(spark, 0, 20))
@@ -328,6 +331,7 @@ def test_vectors_count_from_the_plan(lake, spark, tmp_path):
     assert check(made, ["min(id)", "max(id)", "count(n)"]) == (2, 2)
 
 
+@pytest.mark.check
 def test_position_deletes_are_read(lake, spark, tmp_path):
     """They may hold a position twice, or name a file that is gone."""
     made = lake.create_table("db.p", DDL)
@@ -396,6 +400,7 @@ ONCE = settings(
 )
 
 
+@pytest.mark.check
 @ONCE
 @given(case=CASES)
 def test_any_table(lake, spark, tmp_path_factory, case):

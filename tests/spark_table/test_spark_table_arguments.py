@@ -20,6 +20,7 @@ def rows_of(df):
     return sorted(tuple(row) for row in df.collect())
 
 
+@pytest.mark.check
 def test_one_name_stands_for_a_list_of_one(lake, spark, cities):
     assert [field.name for field in cities.spec.fields] == ["city"]
     assert len(cities.sort_order.fields) == 1
@@ -54,6 +55,7 @@ def test_what_is_no_name_is_refused_with_its_value(lake, cities):
         cities.changes(identifier_columns=[])
 
 
+@pytest.mark.check
 def test_snapshot_ids_are_taken_as_digits(cities, spark, tmp_path):
     first, second = (str(snapshot.snapshot_id) for snapshot in cities.metadata.snapshots)
     assert cities.scan(snapshot_id=first).count() == 1

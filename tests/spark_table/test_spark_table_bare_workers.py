@@ -11,6 +11,8 @@ from ci_share import only_in_soak
 from connect_server import connect_server
 from programs import run_program
 
+pytestmark = pytest.mark.check
+
 PROGRAM = Path(__file__).with_name("bare_workers.py")
 
 

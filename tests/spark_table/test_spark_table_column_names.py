@@ -39,6 +39,7 @@ def columns(spark, spelled):
     return names, rows, check
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("spelled", [str, only_in_soak(str.upper)], ids=["as-ours", "upper-case"])
 def test_every_operation_keeps_them(spark, lake, spelled):
     names, rows, check = columns(spark, spelled)
@@ -74,6 +75,7 @@ def test_every_operation_keeps_them(spark, lake, spelled):
     assert {r[names[3]] for r in net} == {"x5 _row_id", "x6 _row_id", "y9 _row_id"}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("spelled", [only_in_soak(str), str.upper], ids=["as-ours", "upper-case"])
 def test_changes_by_key_sorted_files_and_streams_keep_them(spark, lake, spelled, tmp_path):
     names, rows, check = columns(spark, spelled)

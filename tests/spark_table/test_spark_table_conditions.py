@@ -72,6 +72,7 @@ def skipped(scan):
     return sum(each.files for each in scan.plan().skipped)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("texts", one_share(2, TEXTS))
 def test_a_scan_takes_what_spark_takes(lake, spark, wanted, texts):
     table = table_of(lake, spark)
@@ -86,6 +87,7 @@ def test_a_scan_takes_what_spark_takes(lake, spark, wanted, texts):
         assert table.scan(where=text).count() == len(expected), text
 
 
+@pytest.mark.check
 def test_a_scan_takes_a_column(lake, spark):
     table = table_of(lake, spark)
     for column in (F.upper("city") == "OSLO", F.col("x") > F.col("id"), F.col("x") > 1.0):
@@ -95,6 +97,7 @@ def test_a_scan_takes_a_column(lake, spark):
     assert [row[0] for row in rows_of(incremental)] == [1, 2, 3, 11, 21]
 
 
+@pytest.mark.check
 def test_what_is_implied_prunes_files(lake, spark, wanted):
     table = table_of(lake, spark)
     for text in ("id < 10 and upper(city) = 'OSLO'", "id = 11 and id in (select k from wanted)"):
@@ -116,6 +119,7 @@ def test_what_is_implied_prunes_files(lake, spark, wanted):
     assert same(one) == same(chosen(spark, "city = 'Oslo' and abs(x) < 1"))
 
 
+@pytest.mark.check
 def test_counts_and_aggregates_read_the_rows(lake, spark, wanted):
     table = table_of(lake, spark)
     for text in ("id < 10 and id + 0 > 1", "id in (select k from wanted)", "length(city) = 4"):
@@ -139,6 +143,7 @@ def test_a_limit_counts_rows_that_match(lake, spark):
     assert table.scan(where="id + 1 > 4", limit=9).count() == 4
 
 
+@pytest.mark.check
 def test_what_spark_refuses_is_refused(lake, spark):
     table = table_of(lake, spark)
     before = table.current_snapshot
@@ -156,6 +161,7 @@ def test_what_spark_refuses_is_refused(lake, spark):
     assert table.refresh().current_snapshot == before
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("texts", one_share(2, TEXTS, first=1))
 def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted, texts):
     table = table_of(lake, spark)
@@ -169,6 +175,7 @@ def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted, texts):
         table.rollback_to_snapshot(first)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak("2"), "3"])
 def test_an_overwrite_rewrites_files_that_hold_a_match(lake, spark, wanted, version):
     table = table_of(lake, spark, version)
@@ -193,6 +200,7 @@ def test_an_overwrite_rewrites_files_that_hold_a_match(lake, spark, wanted, vers
             assert row == before[row.id]
 
 
+@pytest.mark.check
 def test_an_overwrite_sees_the_deletes_of_its_files(lake, spark):
     table = table_of(lake, spark, "2", properties={"write.delete.mode": "merge-on-read"})
     table.delete("id in (1, 12)")
@@ -202,6 +210,7 @@ def test_an_overwrite_sees_the_deletes_of_its_files(lake, spark):
     assert [row[0] for row in rows_of(table)] == [3, 4, 21]
 
 
+@pytest.mark.check
 def test_an_overwrite_by_its_own_rows_and_by_the_time(lake, spark):
     table = table_of(lake, spark)
     table.to_df().createOrReplaceTempView("own")
@@ -215,6 +224,7 @@ def test_an_overwrite_by_its_own_rows_and_by_the_time(lake, spark):
     spark.catalog.dropTempView("own")
 
 
+@pytest.mark.check
 def test_overwrites_of_a_transaction(lake, spark):
     table = table_of(lake, spark)
     with table.transaction() as together:
@@ -238,6 +248,7 @@ def test_rows_of_another_session(lake, spark, session):
     assert [row[0] for row in rows_of(table, "id")] == list(range(10, 20))
 
 
+@pytest.mark.check
 def test_rows_that_others_added_meanwhile(lake, spark):
     table = table_of(lake, spark)
     other = lake.load_table("db.t")

@@ -167,6 +167,7 @@ def test_a_lost_race_to_create_leaves_nothing(lake, spark, files, monkeypatch):
     assert rows_of(lake.load_table("db.t")) == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [1, only_in_soak(2), 3])
 def test_replace_keeps_history_and_ids_by_name(lake, spark, version):
     table = lake.create_table(
@@ -231,6 +232,7 @@ def test_a_select_of_no_rows(lake, spark):
     assert rows_of(table) == [(1, "a", 0.5)]
 
 
+@pytest.mark.check
 def test_a_schema_that_a_query_cannot_have(lake, spark):
     """uuid, fixed and time have no Spark type; the rows come as text, bytes and µs."""
     schema = frazil.Schema(

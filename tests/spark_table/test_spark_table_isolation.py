@@ -7,7 +7,7 @@ import signal
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.errors import ConflictError, ValidationError
 
 pytestmark = pytest.mark.spark
@@ -31,6 +31,7 @@ def others_append(lake, spark):
     lake.load_table("db.t").append(frame(spark, OTHERS).coalesce(1))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("within", "refreshed"), one_of_each(["handle", "transaction"], [False, True])
 )
@@ -126,7 +127,7 @@ def test_a_time_limit_after_the_swap_deletes_no_file(lake, spark, table, write):
     assert rows == sorted([*(ROWS[1:] if write == "overwrite" else ROWS), *OTHERS])
 
 
-@pytest.mark.parametrize("write", ["append", "transaction", "create"])
+@pytest.mark.parametrize("write", in_circles(["append", "transaction", "create"], test=1))
 def test_a_write_that_was_refused_leaves_no_file_behind(lake, spark, table, write, files):
     before = files()
     rival = lake.load_table("db.t")

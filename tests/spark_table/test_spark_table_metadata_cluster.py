@@ -53,6 +53,7 @@ def shown(df):
     return sorted(repr(row) for row in df.collect())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("partition_by", "version"), [only_in_soak((), 1), (("city", "days(t)"), 2)]
 )
@@ -66,6 +67,7 @@ def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, vers
         assert shown(found) == shown(expected), name
 
 
+@pytest.mark.check
 def test_a_moment_on_the_executors(lake, spark, executors):
     table = made(lake, spark, "db.t", ("city",), 2)
     first = table.metadata.snapshots[0].snapshot_id
@@ -81,6 +83,7 @@ def test_tables_without_snapshots(lake, executors):
         assert getattr(table.inspect.dataframes, name)().count() == 0, name
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["all_files", "all_entries"])
 def test_what_is_made_of_maps_is_left_out_where_nobody_asks(lake, spark, executors, capsys, name):
     """A function that decodes the maps of entries is no part of a count."""

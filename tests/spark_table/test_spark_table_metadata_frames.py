@@ -94,6 +94,7 @@ def cities(lake, spark):
     return made
 
 
+@pytest.mark.check
 def test_columns(lake, cities):
     """Of an empty table too."""
     empty = lake.create_table("db.empty", SIMPLE, partition_by=["city"])
@@ -152,6 +153,7 @@ def test_what_they_tell(cities):
     assert cities.inspect.dataframes.delete_files().count() == 0
 
 
+@pytest.mark.check
 def test_other_snapshots(cities):
     first = cities.metadata.snapshots[0]
     for moment in ({"snapshot_id": first.snapshot_id}, {"ref": "first"},

@@ -23,7 +23,7 @@ from table_rows import in_order
 from ci_share import only_in_soak
 from frazil.errors import ConflictError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.check]
 
 TYPES = {"id": "bigint", "city": "string", "n": "int", "x": "double", "extra": "string"}
 STEPS = 16

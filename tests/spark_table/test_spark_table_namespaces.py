@@ -41,6 +41,7 @@ def test_maintenance_expires_snapshots_and_keeps_rows(cities):
     assert ids(cities.to_df()) == [1, 2]
 
 
+@pytest.mark.check
 def test_files_is_a_metadata_table_and_commits_files(cities, lake):
     assert cities.files().count() == 2
     assert cities.files(ref="first").count() == 1
@@ -53,6 +54,7 @@ def test_files_is_a_metadata_table_and_commits_files(cities, lake):
     assert cities.files().count() == 0
 
 
+@pytest.mark.check
 def test_every_metadata_table_has_the_same_rows_as_polars_and_as_dataframe(cities):
     for name in TABLES:
         frame = getattr(cities.inspect, name)()

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from table_rows import frame
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.schema import Schema
@@ -108,7 +108,7 @@ CHOSEN = [
 """Files that say little of their values are the hardest: CI takes every predicate for them."""
 
 
-@pytest.mark.parametrize(("kind", "chosen"), CHOSEN, ids=str)
+@pytest.mark.parametrize(("kind", "chosen"), in_circles(CHOSEN, test=1), ids=str)
 def test_float_predicates_find_the_rows_that_spark_finds(lake, spark, kind, chosen):
     table, plain = table_of(kind, lake, spark)
     predicates = PREDICATES[chosen]
@@ -127,7 +127,10 @@ def test_float_predicates_find_the_rows_that_spark_finds(lake, spark, kind, chos
 
 @pytest.mark.parametrize(
     "predicate",
-    ["d = 0D", only_in_soak("d < 0D"), only_in_soak("d != 0D"), "d <= 5D", "d not in (0D)"],
+    in_circles(
+        ["d = 0D", only_in_soak("d < 0D"), only_in_soak("d != 0D"), "d <= 5D", "d not in (0D)"],
+        test=1,
+    ),
 )
 def test_an_overwrite_keeps_zeros_and_nan_as_spark_does(lake, spark, predicate):
     required = Schema(
@@ -143,6 +146,7 @@ def test_an_overwrite_keeps_zeros_and_nan_as_spark_does(lake, spark, predicate):
     assert shown(table.to_df()) == shown(rows.where(f"not ({predicate})"))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", [only_in_soak("native"), "arrow"])
 def test_comparisons_of_floats_are_pushed_where_no_file_holds_nan(lake, spark, kind):
     table, _ = table_of(kind, lake, spark)
@@ -156,6 +160,7 @@ def test_comparisons_of_floats_are_pushed_where_no_file_holds_nan(lake, spark, k
     assert pushed("d >= 8D")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "values",
     ["nan, 1, 2", only_in_soak("1, nan, 2"), only_in_soak("1, 2, nan"), "null, nan, -1", "nan"],
@@ -178,6 +183,7 @@ def test_only_files_without_nan_count_none_of_it(lake, spark, values):
 EXACT = Decimal("-1234567890123456789012345678.55")
 
 
+@pytest.mark.check
 def test_decimals_of_38_digits_are_compared_and_overwritten_by_all_their_digits(lake, spark):
     near = [EXACT, Decimal(str(EXACT)[:-1] + "4"), Decimal(str(EXACT)[:-1] + "6"), Decimal(0)]
     rows = spark.createDataFrame(list(enumerate(near)), "id int, d decimal(38,2)").coalesce(1)

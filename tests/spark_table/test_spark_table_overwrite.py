@@ -56,7 +56,7 @@ LAYOUTS = {
 IN_SOAK = {"city = 'a'", "city <> 'a'", "x > 1", "x is null or city = 'b'"}
 
 
-@pytest.mark.parametrize(("where", "layout"), one_of_each(KEPT, LAYOUTS, without=IN_SOAK))
+@pytest.mark.parametrize(("where", "layout"), one_of_each(KEPT, LAYOUTS, without=IN_SOAK, test=1))
 def test_rows_that_match_go(lake, spark, where, layout):
     options = dict(LAYOUTS[layout])
     options.pop("coalesce", None)
@@ -90,6 +90,7 @@ def test_whole_files_are_dropped_and_not_rewritten(lake, spark, files):
     assert (summary["deleted-records"], summary["added-records"]) == ("4", "1")
 
 
+@pytest.mark.check
 def test_only_files_with_matching_rows_are_rewritten(lake, spark):
     table = lake.create_table("db.t", SIMPLE)
     for low in (0, 10, 20):
@@ -108,6 +109,7 @@ def test_a_predicate_that_does_not_fit(lake, spark, files):
     assert files() == before
 
 
+@pytest.mark.check
 def test_evolved_specs_and_schemas(lake, spark):
     table = lake.create_table("db.t", SIMPLE, partition_by=["city"])
     table.append(frame(spark, ROWS[:3]))
@@ -192,6 +194,7 @@ KEPT_OF_DELETED = {
 }
 
 
+@pytest.mark.check
 def test_partitions_of_an_earlier_spec_stay(lake, spark):
     """As in the Java runtime: a dynamic overwrite replaces partitions of the current spec."""
     table = lake.create_table("db.t", "id bigint, p string", partition_by=["p"])
@@ -209,6 +212,7 @@ def test_partitions_of_an_earlier_spec_stay(lake, spark):
     assert sorted(map(tuple, table.to_df().collect())) == [(2, "b"), (3, "a")]
 
 
+@pytest.mark.check
 def test_deleted_rows_do_not_come_back(lake, spark):
     table = with_deletes(lake, spark)
     first = table.current_snapshot.snapshot_id
@@ -219,12 +223,14 @@ def test_deleted_rows_do_not_come_back(lake, spark):
             table.rollback_to_snapshot(first)
 
 
+@pytest.mark.check
 def test_a_new_row_is_not_deleted_by_an_old_delete(lake, spark):
     table = with_deletes(lake, spark)
     table.overwrite(frame(spark, [(2, "n", 0.0), (8, "n", 0.0)]), where="id = 0")
     assert [row[0] for row in rows_of(table)] == [2, 3, 4, 5, 6, 8, 9]
 
 
+@pytest.mark.check
 def test_row_ids_are_kept(lake, spark):
     """Rule 148: rows that are only moved keep their id and the sequence of their last change."""
     lineage = ["id", "_row_id", "_last_updated_sequence_number"]
@@ -288,6 +294,7 @@ RACES = {
 RACES_IN_SOAK = {"other rows", "partly matching rows, snapshot"}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "case", [only_in_soak(case) if case in RACES_IN_SOAK else case for case in RACES]
 )

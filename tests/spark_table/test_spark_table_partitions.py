@@ -21,7 +21,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("case", "version"), one_of_each(CASES, (1, 2, 3)))
+@pytest.mark.parametrize(("case", "version"), one_of_each(CASES, (1, 2, 3), test=1))
 def test_partitions_of_the_new_rows_go(lake, spark, case, version):
     new, ids = CASES[case]
     table = lake.create_table_as_select(
@@ -65,6 +65,7 @@ def test_files_of_an_older_spec_stay(lake, spark):
     assert rows_of(table) == sorted([*ROWS, (6, "a", 7.0)])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("isolation", [None, only_in_soak("snapshot"), "serializable"])
 def test_a_concurrent_append_to_the_partition(lake, spark, monkeypatch, isolation):
     from frazil.spark.row_level import start

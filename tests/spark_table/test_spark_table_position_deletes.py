@@ -139,6 +139,7 @@ def test_files_of_every_format(lake, spark, folder, monkeypatch, everything):
     )
 
 
+@pytest.mark.check
 def test_vectors_and_the_files_they_replace(lake, spark, folder):
     """An upgraded table holds both; where a vector lies is told, of a file it is NULL."""
     table, data = table_of(lake, spark, 2)

@@ -67,6 +67,7 @@ def delete(table: frazil.Table, positions: Sequence[int]) -> None:
     table.files.row_delta(added_deletes=[vector])
 
 
+@pytest.mark.check
 def test_a_snapshot_is_prepared_once(
     lake: Lake, spark: Any, table: frazil.Table, prepared: Callable[[], int]
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_snapshot_is_prepared_once(
     assert rows_of(table.scan(snapshot_id=first)) == ROWS
 
 
+@pytest.mark.check
 def test_two_reads_in_one_query_are_told_apart(
     lake: Lake, table: frazil.Table, prepared: Callable[[], int]
 ) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
+from ci_share import in_circles
 from frazil.errors import ValidationError
 
 pytestmark = pytest.mark.spark
@@ -26,7 +27,7 @@ def table_settings():
     return {"schema": SIMPLE.replace(" not null", "")}
 
 
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("kind", in_circles(FRAMES, test=1))
 def test_frames_of_other_libraries_are_rows(table, kind):
     table.append(FRAMES[kind]())
     table.overwrite(FRAMES[kind](), where="id = 1")

@@ -32,6 +32,7 @@ def history(lake, spark):
     return table
 
 
+@pytest.mark.check
 def test_a_moment_is_read_with_its_schema(history):
     first, second, third = history.metadata.snapshots
     two = [(1, "x"), (2, "y")]
@@ -64,6 +65,7 @@ def test_moments_that_are_not_there(history):
         history.scan(as_of="yesterday")
 
 
+@pytest.mark.check
 def test_after_a_rollback(history, spark):
     first, second, _ = (s.snapshot_id for s in history.metadata.snapshots)
     history.rollback_to_snapshot(first)
@@ -73,6 +75,7 @@ def test_after_a_rollback(history, spark):
     assert [row[0] for row in rows_of(history.scan(snapshot_id=second))] == [1, 2]
 
 
+@pytest.mark.check
 def test_columns_that_changed(lake, spark):
     table = lake.create_table("db.t", "id int, a string, b int, s struct<x: int, y: int>")
     table.append(

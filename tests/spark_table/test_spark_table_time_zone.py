@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import frazil
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil import col
 from frazil.errors import ConfigurationError
 from frazil.format.values.zones import zone_of
@@ -95,15 +95,18 @@ def test_an_overwrite_of_part_of_a_file_too(spark: Any, table: frazil.Table) -> 
 
 @pytest.mark.parametrize(
     "zone",
-    [
-        "+02:00",
-        only_in_soak("-8"),
-        only_in_soak("UTC+2"),
-        "GMT+01:30",
-        only_in_soak("UT+1"),
-        "PST",
-        only_in_soak("+0530"),
-    ],
+    in_circles(
+        [
+            "+02:00",
+            only_in_soak("-8"),
+            only_in_soak("UTC+2"),
+            "GMT+01:30",
+            only_in_soak("UT+1"),
+            "PST",
+            only_in_soak("+0530"),
+        ],
+        test=1,
+    ),
 )
 def test_predicates_in_every_kind_of_zone(
     spark: Any, table: frazil.Table, session_zone: Any, zone: str
@@ -135,6 +138,7 @@ def test_a_datetime_without_a_zone_is_local_time_as_in_pyspark(
         assert found(table, col("ts") == first.ts) == [1]
 
 
+@pytest.mark.check
 def test_zones_are_those_that_spark_takes(spark: Any, session_zone: Any) -> None:
     columns = ", ".join(f"unix_millis(timestamp'{wall}')" for wall in WALLS)
     for zone in ACCEPTED:
@@ -168,6 +172,7 @@ def ways(spark: Any, milliseconds: int) -> list[Any]:
     return [milliseconds, text, local, aware, aware.isoformat()]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("session", "local"),
     [

@@ -31,6 +31,7 @@ def frame(spark, *given):
     return spark.createDataFrame(given, "id bigint, v string")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("version", "mode"), one_of_each([1, 2, 3], ["copy-on-write", "merge-on-read"])
 )

@@ -8,7 +8,7 @@ import pytest
 from transaction_cases import COLUMNS, ROWS, both, collected, frame, rows, rows_of
 
 import frazil
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
 
 @pytest.mark.parametrize(
-    "lake_settings", [only_in_soak("sqlite"), "postgres", "serve"], indirect=True
+    "lake_settings",
+    in_circles([only_in_soak("sqlite"), "postgres", "serve"], test=1),
+    indirect=True,
 )
 def test_all_changes_are_one_and_each_sees_the_last(lake, spark):
     versions = [len(lake.load_table(name).metadata.metadata_log) for name in ("db.a", "db.b")]
@@ -59,6 +61,7 @@ def test_all_changes_are_one_and_each_sees_the_last(lake, spark):
         tx.table("db.a")
 
 
+@pytest.mark.check
 def test_an_exception_changes_nothing_and_leaves_no_file(lake, spark, files):
     before = files()
 
@@ -108,6 +111,7 @@ APPENDED = {
 }  # fmt: skip
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", ["copy-on-write", only_in_soak("merge-on-read")])
 @pytest.mark.parametrize("rival", APPENDED)
 def test_what_others_commit_meanwhile(lake, spark, files, rival, mode):
@@ -130,6 +134,7 @@ def test_what_others_commit_meanwhile(lake, spark, files, rival, mode):
     assert len(ours) == 1
 
 
+@pytest.mark.check
 def test_tables_are_read_as_when_it_began(lake, spark):
     with lake.transaction() as tx:
         lake.load_table("db.a").append(frame(spark, [(7, 70)]))
@@ -140,6 +145,7 @@ def test_tables_are_read_as_when_it_began(lake, spark):
     assert rows(lake, "db.a") == [*ROWS, (7, 70)]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
 def test_write_skew(lake, spark, isolation):
     """Each reads both tables and changes the one that the other only reads."""
@@ -157,6 +163,7 @@ def test_write_skew(lake, spark, isolation):
     assert both(lake) == ([*ROWS, (9, -60)], ROWS)
 
 
+@pytest.mark.check
 def test_rewritten_files_are_no_conflict_for_who_read_them(lake, spark):
     lake.load_table("db.a").append(frame(spark, [(3, 30)]))
     with lake.transaction() as tx:
@@ -191,6 +198,7 @@ def test_it_is_run_again_after_a_conflict(lake, spark):
     assert both(lake) == ([(1, 14), (2, 20)], [(1, 11), (2, 20)])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("retries", [0, None])
 def test_it_is_not_run_for_ever(lake, spark, retries):
     lake.load_table("db.a").set_properties({"commit.retry.num-retries": "1"})
@@ -210,6 +218,7 @@ def test_it_is_not_run_for_ever(lake, spark, retries):
         lake.run_transaction(lambda tx: 1 / 0)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("took_place", [True, False])
 def test_a_lost_answer(lake, spark, files, took_place, monkeypatch):
     real = lake.catalog.commit_tables
@@ -233,6 +242,7 @@ def test_a_lost_answer(lake, spark, files, took_place, monkeypatch):
     assert both(lake) == (ROWS, ROWS)
 
 
+@pytest.mark.check
 def test_an_interruption_after_the_swap_deletes_nothing(lake, spark, monkeypatch):
     real = lake.catalog.commit_tables
 
@@ -266,6 +276,7 @@ def test_others_kept_being_first(lake, spark, files, monkeypatch):
     assert files() == before
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("lake_settings", ["sqlite", "serve"], indirect=True)
 def test_a_name_that_is_taken_meanwhile(lake, spark, files):
     tx = lake.transaction()
@@ -279,6 +290,7 @@ def test_a_name_that_is_taken_meanwhile(lake, spark, files):
     assert not [path for path in files() if path.endswith(".parquet") and "/c/" in path]
 
 
+@pytest.mark.check
 def test_branches(lake, spark):
     lake.load_table("db.a").create_branch("audit")
     with lake.transaction() as tx:

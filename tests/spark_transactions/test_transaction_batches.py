@@ -30,6 +30,7 @@ def test_a_batch_that_comes_again_does_nothing(lake, spark, files):
     assert rows(lake, "db.a") == [*ROWS, *[(3, 30)] * 3]
 
 
+@pytest.mark.check
 def test_a_stream_whose_batches_end_in_a_crash_before_the_checkpoint(lake, spark, tmp_path):
     source = lake.create_table("db.source", COLUMNS)
     crashes = [True, False, True, False]

@@ -26,6 +26,7 @@ STEPS = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("step", "version"), one_of_each(STEPS, [2, 3]))
 def test_a_row_that_others_deleted_does_not_come_back(lake, step, version):
     """The second step writes anew what the first one wrote: the rival's delete is of neither."""

@@ -112,6 +112,7 @@ def test_what_begins_and_ends_wrongly(lake):
     assert collected(lake.sql("BEGIN SELECT 7; END")) == [(7,)]
 
 
+@pytest.mark.check
 def test_a_conflict_ends_it(lake, spark):
     lake.sql("BEGIN")
     lake.sql("INSERT INTO db.b SELECT * FROM db.a")
@@ -150,5 +151,6 @@ def test_a_lake_that_is_closed_rolls_back(lake, spark, files, tmp_path):
     assert both(lake) == (ROWS, ROWS)
 
 
+@pytest.mark.check
 def test_over_connect(tmp_path, connect_url):
     assert run_program(CONNECT, tmp_path, connect_url).split() == ["right"]

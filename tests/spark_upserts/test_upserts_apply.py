@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
-from ci_share import one_of_each, only_in_soak
+from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.changes import ARRIVAL, Batch
 from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.format import types as T
@@ -39,6 +39,7 @@ def table_settings(request):
     return {"schema": DDL, "format_version": request.param, "appends": appends}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", MODES)
 def test_inserts_updates_and_deletes_are_one_commit(table, mode):
     before = len(table.metadata.snapshots)
@@ -58,6 +59,7 @@ def test_inserts_updates_and_deletes_are_one_commit(table, mode):
     assert table.current_snapshot.summary["frazil.changes.mode"] == mode
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
 def test_the_last_change_of_a_key_counts(table, mode):
     changed(
@@ -76,6 +78,7 @@ def test_the_last_change_of_a_key_counts(table, mode):
     assert rows(table) == [(1, "third", "x"), (3, "c", "x"), (4, "d", None)]
 
 
+@pytest.mark.check
 def test_the_target_is_not_read(table, monkeypatch):
     """Neither a data file nor a manifest of data is looked at."""
     from frazil.spark.read.reader import TableReader
@@ -86,6 +89,7 @@ def test_the_target_is_not_read(table, monkeypatch):
     assert rows(table)[0] == (1, "A", "x")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("order_by", [only_in_soak("seq"), ARRIVAL], ids=["column", "arrival"])
 def test_a_sorted_table(lake, order_by):
     """Deletes are unsorted: order 0, which a table that was created sorted does not list."""
@@ -98,6 +102,7 @@ def test_a_sorted_table(lake, order_by):
     assert rows(table) == [(1, "A", "x"), (3, "c", "x")]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", [only_in_soak(MODES[0]), MODES[1]])
 def test_null_keys_are_equal(table, mode):
     changed(table, [(None, "n", "x", "I", 1), (1, "A", "x", "U", 1)], mode)
@@ -108,6 +113,7 @@ def test_null_keys_are_equal(table, mode):
     assert rows(table)[0] == (1, "A", "x")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
 def test_new_rows_have_row_ids(lake, mode):
     table = lake.create_table("db.v3", DDL, format_version=3)
@@ -130,6 +136,7 @@ def _deletes(table):
     return found
 
 
+@pytest.mark.check
 def test_a_delete_file_names_its_keys_with_bounds_and_null_counts(table):
     changed(table, [(1, "A", "x", "U", 1), (None, "n", "x", "I", 1), (40, None, None, "D", 1)])
     [(ids, _, _, keys, row)] = _deletes(table)
@@ -141,6 +148,7 @@ def test_a_delete_file_names_its_keys_with_bounds_and_null_counts(table):
     assert (metrics["value_count"], metrics["null_value_count"]) == (3, 1)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "order_by", [(), only_in_soak(frazil.changes.ARRIVAL)], ids=["keys", "arrival"]
 )
@@ -164,6 +172,7 @@ def test_a_delete_file_has_no_bounds_of_uuids(lake, order_by):
     assert [row[0] for row in rows(table)] == [1, 2, 3]
 
 
+@pytest.mark.check
 def test_deletes_are_of_the_partitions_that_the_keys_tell(lake):
     table = lake.create_table("db.p", DDL, partition_by=["bucket(4, id)"], format_version=2)
     table.append(lake.spark.range(20).selectExpr("id", "'a' as name", "'x' as part"))
@@ -174,6 +183,7 @@ def test_deletes_are_of_the_partitions_that_the_keys_tell(lake):
     assert rows(table) == [(i, "a" if i % 2 else "new", "x") for i in range(20)]
 
 
+@pytest.mark.check
 def test_an_update_of_a_partition_column_deletes_the_old_row(lake):
     table = lake.create_table("db.p", DDL, partition_by=["part"], format_version=2)
     table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
@@ -188,6 +198,7 @@ def test_an_update_of_a_partition_column_deletes_the_old_row(lake):
     assert rows(table) == [(1, "again", "x"), (2, "b", "y")]
 
 
+@pytest.mark.check
 def test_deletes_reach_files_of_earlier_specs(lake):
     table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
     table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
@@ -227,6 +238,7 @@ def test_a_spec_that_another_commit_brings_is_reached(lake, monkeypatch):
     assert rows(table) == [(1, "a", "x"), (7, "ours", "x")]
 
 
+@pytest.mark.check
 def test_rows_that_come_into_an_empty_table_meanwhile_are_deleted(lake, monkeypatch):
     table = lake.create_table("db.e", DDL, format_version=2)
     other = lake.load_table("db.e")
@@ -270,6 +282,7 @@ KEYS = {
 NOT_ALONE = [kind for kind in KEYS if kind not in ("decimal(9, 2)", "binary")]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("kind", "mode"), one_of_each(KEYS, MODES, without=NOT_ALONE))
 def test_keys_of_every_type(lake, kind, mode):
     spark, (one, other) = lake.spark, KEYS[kind]
@@ -293,7 +306,7 @@ ICEBERG_KEYS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode"), one_of_each(ICEBERG_KEYS, MODES, without=("fixed", "timestamptz_ns"))
+    ("kind", "mode"), one_of_each(ICEBERG_KEYS, MODES, without=("fixed", "timestamptz_ns"), test=1)
 )
 def test_keys_of_types_that_spark_has_not(lake, kind, mode):
     spark, (iceberg, value) = lake.spark, ICEBERG_KEYS[kind]
@@ -305,6 +318,7 @@ def test_keys_of_types_that_spark_has_not(lake, kind, mode):
     assert [row.n for row in table.scan().to_df().collect()] == [10]
 
 
+@pytest.mark.check
 def test_several_keys_in_any_order(lake):
     table = lake.create_table("db.k", "a int, b string, n int", format_version=2)
     ddl = "a int, b string, n int"
@@ -336,6 +350,7 @@ def test_keys_that_cannot_be(lake, keys, error, says):
     assert not table.refresh().metadata.snapshots
 
 
+@pytest.mark.check
 def test_the_schemas_identifier_fields_are_the_keys(lake):
     table = lake.create_table("db.k", "id bigint not null, n int", format_version=2)
     with table.update_schema() as change:
@@ -358,6 +373,7 @@ NO_SENSE = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("case", "mode"), one_of_each(NO_SENSE, MODES, without=NO_SENSE[::4]))
 def test_changes_that_make_no_sense_stop(table, case, mode):
     changes, says = case
@@ -368,11 +384,13 @@ def test_changes_that_make_no_sense_stop(table, case, mode):
     assert len(table.metadata.snapshots) == 2
 
 
+@pytest.mark.check
 def test_equal_changes_of_one_place_in_the_order_are_one(table):
     changed(table, [(1, "a", "x", "U", 1), (1, "A", "x", "U", 2), (1, "A", "x", "U", 2)])
     assert rows(table)[0] == (1, "A", "x")
 
 
+@pytest.mark.check
 def test_without_an_order_a_key_comes_once(table):
     df = table.spark.createDataFrame([(1, "A", "x"), (1, "B", "x")], DDL)
     with pytest.raises(ValidationError, match="there is no order_by: id=1"):
@@ -381,6 +399,7 @@ def test_without_an_order_a_key_comes_once(table):
     assert len(rows(table)) == 4
 
 
+@pytest.mark.check
 def test_a_required_column_of_a_new_row_must_be_there(lake):
     table = lake.create_table("db.r", "id bigint not null, n int not null", format_version=2)
     ddl = "id bigint, n int, op string"
@@ -394,6 +413,7 @@ def test_a_required_column_of_a_new_row_must_be_there(lake):
     assert rows(table.refresh()) == [(1, 1)]
 
 
+@pytest.mark.check
 def test_a_table_of_version_1_is_merged(lake):
     table = lake.create_table("db.one", DDL, format_version=1)
     table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
@@ -407,6 +427,7 @@ def test_a_table_of_version_1_is_merged(lake):
 # -- new columns ---------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", [only_in_soak(MODES[0]), MODES[1]])
 def test_new_columns_stop_unless_they_are_asked_for(table, mode):
     ddl = f"{CHANGES}, extra int"
@@ -430,6 +451,7 @@ def test_a_wider_type_widens_the_column(lake):
 # -- once ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
 def test_a_batch_is_applied_once(table, mode):
     batch = Batch("a query", 3)
@@ -444,6 +466,7 @@ def test_a_batch_is_applied_once(table, mode):
     assert table.current_snapshot.summary["frazil.stream.query-id"] == "other"
 
 
+@pytest.mark.check
 def test_a_batch_is_known_after_its_snapshot_has_expired(table):
     changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0))
     changed(table, [(1, "later", "x", "U", 1)])
@@ -457,6 +480,7 @@ def test_a_batch_without_changes_is_known_too(table):
     assert changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0)).was_applied
 
 
+@pytest.mark.check
 def test_two_that_apply_one_batch_apply_it_once(table, lake, monkeypatch):
     """Another driver commits the same batch between this one's write and its commit."""
     other = lake.load_table("db.t")
@@ -513,6 +537,7 @@ def test_auto_says_why(lake):
     assert table.scan("n >= 0").count() == 150_001
 
 
+@pytest.mark.check
 def test_a_branch_is_changed_alone(table):
     table.create_branch("side")
     changed(table, [(1, "A", "x", "U", 1)], branch="side")
@@ -522,14 +547,17 @@ def test_a_branch_is_changed_alone(table):
 
 @pytest.mark.parametrize(
     ("more", "says"),
-    [
-        ({"mode": "fast"}, "no mode 'fast'"),
-        ({"op": "op", "format": frazil.changes.dms()}, "either op or a format"),
-        ({"format": "dms"}, "format is one of frazil.changes"),
-        ({"on_new_columns": "drop"}, "'fail' or 'add'"),
-        ({"order_by": [1]}, "order_by is columns"),
-        ({"order_by": "nope"}, "no column to order them by as nope"),
-    ],
+    in_circles(
+        [
+            ({"mode": "fast"}, "no mode 'fast'"),
+            ({"op": "op", "format": frazil.changes.dms()}, "either op or a format"),
+            ({"format": "dms"}, "format is one of frazil.changes"),
+            ({"on_new_columns": "drop"}, "'fail' or 'add'"),
+            ({"order_by": [1]}, "order_by is columns"),
+            ({"order_by": "nope"}, "no column to order them by as nope"),
+        ],
+        test=1,
+    ),
 )
 def test_arguments_that_make_no_sense(table, more, says):
     with pytest.raises(ValidationError, match=says):

@@ -79,6 +79,7 @@ CASES = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("mode", "kind", "partitions", "version", "granularity"), CASES)
 def test_a_table_of_arriving_changes_is_the_replayed_source(
     lake, mode, kind, partitions, version, granularity
@@ -119,6 +120,7 @@ def table_settings():
     return {"schema": DDL.format("int"), "partition_by": ["part"], "format_version": 3}
 
 
+@pytest.mark.check
 def test_one_key_comes_goes_and_comes_again(table):
     spark = table.spark
     changes = [
@@ -195,6 +197,7 @@ OF_ICEBERG = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", ["uuid", only_in_soak("fixed"), only_in_soak("time")])
 def test_keys_of_types_that_spark_has_not(lake, kind):
     iceberg, stored, (one, other) = OF_ICEBERG[kind]

@@ -13,6 +13,8 @@ from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.spark.lake import Lake
 
+pytestmark = pytest.mark.check
+
 CASES = [
     (2, "typed", False),
     pytest.param(3, "interrupt", True, marks=pytest.mark.soak),

@@ -74,6 +74,7 @@ def run(table, feed, checkpoint, **more):
     return query
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", ["equality-deletes", only_in_soak("merge")])
 def test_a_stream_of_changes_is_its_table(table, feed, tmp_path, mode):
     feed.add((1, "a", "i", 1), (2, "b", "i", 2), (1, "A", "u", 3))
@@ -88,6 +89,7 @@ def test_a_stream_of_changes_is_its_table(table, feed, tmp_path, mode):
     assert rows(table) == [(1, "A"), (2, "again")]
 
 
+@pytest.mark.check
 def test_keys_of_a_stream_count_as_their_column_stores_them(lake, feed, tmp_path):
     key = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
     schema = Schema((NestedField(1, "id", UUIDType()), NestedField(2, "name", StringType())))
@@ -107,6 +109,7 @@ def test_keys_of_a_stream_count_as_their_column_stores_them(lake, feed, tmp_path
     assert rows(table) == [(key, "third")]
 
 
+@pytest.mark.check
 def test_a_stream_whose_order_is_that_of_its_arrival(table, feed, tmp_path):
     ddl = f"{DDL}, op string"
     feed.add((1, "a", "i"), (1, "A", "u"), (2, "b", "i"), (2, None, "d"), ddl=ddl)
@@ -135,6 +138,7 @@ def forget_the_last_batch(checkpoint):
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "between", ["another query", *map(only_in_soak, ("nothing", "expiry", "a merge"))]
 )
@@ -165,6 +169,7 @@ def test_a_batch_that_spark_hands_out_again_changes_nothing(
     assert table.current_snapshot.snapshot_id == before
 
 
+@pytest.mark.check
 def test_a_batch_that_stops_loses_nothing(table, feed, tmp_path):
     feed.add((1, "a", "i", 1))
     feed.add((2, "b", "i", 1), (2, "c", "u", 1))
@@ -175,6 +180,7 @@ def test_a_batch_that_stops_loses_nothing(table, feed, tmp_path):
     assert rows(table) == [(1, "a"), (2, "c")]
 
 
+@pytest.mark.check
 def test_a_new_column_in_a_stream_stops_it_and_then_goes_on(table, feed, tmp_path):
     feed.add((1, "a", "i", 1))
     run(table, feed, tmp_path / "checkpoint")
@@ -193,6 +199,7 @@ def test_a_new_column_in_a_stream_stops_it_and_then_goes_on(table, feed, tmp_pat
     assert sorted(table.refresh().scan().to_df().collect()) == [(1, "a", None), (2, "b", 7)]
 
 
+@pytest.mark.check
 def test_two_queries_change_one_table(table, lake, feed, tmp_path, spark):
     other_feed = Feed(spark, tmp_path / "other")
     for number in range(4):
@@ -207,6 +214,7 @@ def test_two_queries_change_one_table(table, lake, feed, tmp_path, spark):
     assert len(table.metadata.snapshots) == 8
 
 
+@pytest.mark.check
 def test_a_stream_goes_to_a_branch(table, feed, tmp_path, spark):
     table.append(spark.createDataFrame([(1, "main")], DDL))
     table.create_branch("side")
@@ -216,6 +224,7 @@ def test_a_stream_goes_to_a_branch(table, feed, tmp_path, spark):
     assert [row.name for row in table.scan(ref="side").to_df().collect()] == ["side"]
 
 
+@pytest.mark.check
 def test_a_stateful_stream_is_upserted(table, feed, tmp_path):
     """Counts by name, whose state Spark keeps in a fixed number of parts."""
     for batch in ([1, 2], [1], [1, 3]):
@@ -261,6 +270,7 @@ def test_a_stream_of_one_table_into_the_next(lake, table, feed, tmp_path):
     assert rows(silver) == [(0, "x"), (1, "v2")]
 
 
+@pytest.mark.check
 def test_bronze_to_silver_to_gold(lake, table, feed, tmp_path):
     """Gold takes the changes of silver, whose rows go by equality deletes, each once."""
     bronze = lake.create_table("db.bronze", CHANGES, format_version=2)
@@ -304,6 +314,7 @@ def test_bronze_to_silver_to_gold(lake, table, feed, tmp_path):
             forget_the_last_batch(tmp_path / "3")
 
 
+@pytest.mark.check
 def test_a_new_field_of_debezium_stops_and_then_goes_on(table, feed, tmp_path):
     def event(**row):
         return (json.dumps({"op": "c", "before": None, "after": row, "source": {"lsn": 1}}),)
@@ -331,6 +342,7 @@ def test_a_new_field_of_debezium_stops_and_then_goes_on(table, feed, tmp_path):
     assert sorted(table.refresh().scan().to_df().collect()) == [(1, "a", None), (2, "b", 7)]
 
 
+@pytest.mark.check
 def test_events_that_state_their_schema_add_its_columns(table, feed, tmp_path):
     def event(row, **types):
         after = [{"field": name, "optional": True, **kind} for name, kind in types.items()]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from programs import run_program
+
+pytestmark = pytest.mark.check
 
 PROGRAM = """
 from pyspark.sql import SparkSession

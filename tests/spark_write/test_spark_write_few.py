@@ -70,6 +70,7 @@ def written(spark, metadata, **more):
     return write_data_files(spark, spark.sql(ROWS), metadata=metadata, io=FileIO(), **more)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "partition_by", [only_in_soak(["p"]), ["bucket(3, name)", "month(day)"], ["x"]]
 )
@@ -151,6 +152,7 @@ def test_frames_of_this_process_have_few_rows(lake, kind):
     assert table.scan("p = 3").count() == 5
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_changed_rows_are_few(spark, lake, version):
     table = lake.create_table(
@@ -193,6 +195,7 @@ def writers_of_last_write(table):
     return {pq.read_metadata(local_path(path)).created_by.split()[0] for path in paths}
 
 
+@pytest.mark.check
 def test_an_append_is_expected_to_be_like_those_before(spark, lake, monkeypatch):
     monkeypatch.setattr(costs, "FEW_VALUES", 20)
     monkeypatch.setattr(costs, "MANY_PARTITIONS", 4)

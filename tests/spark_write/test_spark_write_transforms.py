@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 import frazil
+from ci_share import in_circles
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.partitions.transforms import parse_transform
@@ -137,7 +138,9 @@ IN_ZONES = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("time_zone", "case"), IN_ZONES, indirect=["time_zone"])
+@pytest.mark.parametrize(
+    ("time_zone", "case"), in_circles(IN_ZONES, test=1), indirect=["time_zone"]
+)
 def test_expressions_equal_the_format_on_every_value_rules_77_to_89(spark, time_zone, case):
     source_type, values, to_spark, texts = case
     schema = S.StructType(

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from ci_share import in_circles
 from frazil.catalog.config import open_catalog, resolve
 from frazil.errors import (
     AlreadyExistsError,
@@ -88,7 +89,7 @@ def test_names_are_literal(io: FileIO, place: tuple[str, Path]) -> None:
         assert names_in(folder) == []
 
 
-@pytest.mark.parametrize("size", [0, 5, 9_000, (9 << 20) + 1])
+@pytest.mark.parametrize("size", in_circles([0, 5, 9_000, (9 << 20) + 1], test=1))
 def test_content_comes_back(io: FileIO, place: tuple[str, Path], tmp_path: Path, size: int) -> None:
     base, folder = place
     content = os.urandom(size)
@@ -315,7 +316,7 @@ def test_without_the_choice_the_error_names_it(
         FileIO().read(f"{scheme}://127.0.0.1:1/f")
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("version", in_circles(["2", "3"], test=1))
 def test_a_lake_from_end_to_end(
     spark: Any, place: tuple[str, Path], tmp_path: Path, version: str, monkeypatch: Any
 ) -> None:
