@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check soak test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
+.PHONY: demo test check soak cells test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -38,6 +38,10 @@ soak: .venv/.ready .venv41/.ready java postgres
 		tests/spark_conditions/test_spark_conditions_random.py
 	PROCESSES=2 scripts/test.sh soak $(PY)
 	scripts/interop.sh soak $(PY41)
+
+# What each circle ran when it last ran as a whole, in tables; its run says at its end what is missing.
+cells: .venv/.ready
+	@$(PY) scripts/cells.py
 
 # The first two circles on Spark 4.1.
 test41: .venv41/.ready java postgres

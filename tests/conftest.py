@@ -19,6 +19,8 @@ from glue_server import GlueServer, glue_server
 from postgres_server import PostgresServer, postgres_server
 from s3_server import S3Store, s3_server
 
+pytest_plugins = ["run_recorder"]
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
 
