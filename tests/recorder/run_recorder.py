@@ -170,7 +170,9 @@ class Finder(importlib.abc.MetaPathFinder):
         """Find it as Python would, and watch it."""
         if fullname not in self._places:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        others = (each for each in sys.meta_path if each is not self)
+        found = (each.find_spec(fullname, path, target) for each in others)
+        spec = next((each for each in found if each is not None), None)
         if spec is None or spec.loader is None:
             return None
         run = spec.loader.exec_module
@@ -199,15 +201,19 @@ def install() -> None:
     sys.meta_path.insert(0, Finder(places))
 
 
+# Modules of tests that pytest loads next import what is watched.
+if os.environ.get(FOLDER):
+    os.environ[FOLDER] = os.path.abspath(os.environ[FOLDER])
+    install()
+
+
 # -- as a plugin of pytest -------------------------------------------------------------------------
 
 
 def pytest_configure() -> None:
-    """Record this process, and have the programs that tests start do so."""
+    """Have the programs that tests start record too, and note kills and faults."""
     if not os.environ.get(FOLDER):
         return
-    os.environ[FOLDER] = os.path.abspath(os.environ[FOLDER])
-    install()
     import programs
     from faulty_io import FaultyIO
 

@@ -349,6 +349,8 @@ def _alter(words: list[str]) -> str:
     while words[at : at + 1] == ["."]:
         at += 2
     how = words[at : at + 2]
+    if how[:1] == ["AS"]:
+        how = ["AS"]
     if how[:1] == ["ALTER"]:
         how = ["ALTER", "COLUMN"]
     if how[:1] == ["CHANGE"]:
@@ -451,6 +453,7 @@ def seams() -> dict[str, list[tuple[str, Any]]]:
     for name in _OF_MAINTENANCE:
         note = of_handle(name, lambda one: one._port)
         watch("frazil.table.maintenance.table_maintenance:Maintenance", name, note)
+        watch("frazil.spark.table_maintenance:TableMaintenance", f"{name}?", note)
     for place, names in _STREAMS.items():
         for name in names:
             watch(place, name, of_handle(name, lambda one: one.port))

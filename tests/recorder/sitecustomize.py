@@ -3,6 +3,4 @@
 import os
 
 if os.environ.get("FRAZIL_CIRCLES"):
-    import run_recorder
-
-    run_recorder.install()
+    import run_recorder  # noqa: F401
