@@ -181,7 +181,7 @@ def test_sorted_files_follow_each_other(lake, own):
         # Of two values no three tasks can be made: the second key counts.
         only_in_soak("part, id", lambda r: (r[1], r[0])),
     ],
-    ids=str,
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
 def test_files_in_a_row_are_in_the_order_of_all_rows(lake, order, key):
     made = Modelled(lake)
