@@ -15,7 +15,7 @@ from pyspark.sql import types as S
 
 import frazil
 from ci_share import in_circles
-from frazil.errors import SchemaMismatchError
+from frazil.errors import FrazilError, SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.partitions.transforms import parse_transform
 from frazil.spark.types import type_to_spark
@@ -221,3 +221,11 @@ def test_a_value_without_a_truncated_partition_is_named(
             table.append(spark.sql(f"select cast({smallest} as {kind}) as v"))
         table.append(spark.sql(f"select cast({fits} as {kind}) as v"))
         assert table.to_df().count() == 1
+
+
+def test_an_hour_beyond_32_bits_names_its_column(lake, spark):
+    table = lake.create_table("db.far", "id int, ts timestamp", partition_by=["hours(ts)"])
+    far = spark.sql("SELECT 1 AS id, timestamp_micros(7826000000000000000) AS ts")
+    with pytest.raises(FrazilError, match="of the column ts has no partition under hour"):
+        table.append(far)
+    assert not table.metadata.snapshots

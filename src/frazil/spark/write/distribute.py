@@ -124,7 +124,8 @@ def order_columns(schema: Schema, order: SortOrder) -> list[Column]:
 
 def _ordered(schema: Schema, field: SortField) -> Column:
     source_type = schema.find_type(field.source_id)
-    value = transform_column(field.transform, source_type, column_of(schema, field.source_id))
+    column, name = column_of(schema, field.source_id), schema.find_column_name(field.source_id)
+    value = transform_column(field.transform, source_type, column, name=str(name))
     if field.direction is SortDirection.ASC:
         return (
             value.asc_nulls_first()

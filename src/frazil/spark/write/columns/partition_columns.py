@@ -61,8 +61,13 @@ def column_of(schema: Schema, field_id: int) -> Column:
     return column
 
 
-def transform_column(transform: Transform, source_type: I.IcebergType, value: Column) -> Column:
+def transform_column(
+    transform: Transform, source_type: I.IcebergType, value: Column, *, name: str = ""
+) -> Column:
     """A transform of a column; null gives null (rule 83).
+
+    Args:
+        name: of the column, for errors.
 
     The result of truncate on a decimal may have one digit more than the column's type.
 
@@ -89,7 +94,7 @@ def transform_column(transform: Transform, source_type: I.IcebergType, value: Co
         case DayTransform():
             return _date(source_type, value)
         case HourTransform():
-            return _hours(source_type, value).cast("int")
+            return _hour_number(_hours(source_type, value), value, name)
         case _:
             raise UnsupportedError(f"files cannot be written with the transform {transform}")
 
@@ -104,11 +109,12 @@ def partition_keys(schema: Schema, spec: PartitionSpec) -> dict[str, Column]:
         UnsupportedError: the spec has an unknown transform (rule 7).
     """
     keys: dict[str, Column] = {}
-    for position, name in key_names(schema, spec).items():
+    for position, key in key_names(schema, spec).items():
         field = spec.fields[position]
         source_type = schema.find_type(field.source_id)
-        value = transform_column(field.transform, source_type, column_of(schema, field.source_id))
-        keys[name] = _folder_key(field.transform.result_type(source_type), value)
+        column, name = column_of(schema, field.source_id), schema.find_column_name(field.source_id)
+        value = transform_column(field.transform, source_type, column, name=str(name))
+        keys[key] = _folder_key(field.transform.result_type(source_type), value)
     return keys
 
 
@@ -264,6 +270,20 @@ def _hours(source_type: I.IcebergType, value: Column) -> Column:
     if isinstance(source_type, I.TimestampType):
         return F.unix_date(value.cast("date")).cast("bigint") * 24 + F.hour(value)
     return _floor_div(_micros(source_type, value), _MICROS_OF_HOUR)
+
+
+def _hour_number(number: Column, value: Column, name: str) -> Column:
+    """A number of hours as an int, which ends within the years that timestamps have."""
+    of_column = f" of the column {name}" if name else ""
+    beyond = stop_with_value(
+        F.concat(
+            F.lit("the value "),
+            value.cast("string"),
+            F.lit(f"{of_column} has no partition under hour: its number lies beyond 32 bits"),
+        )
+    )
+    is_beyond = (number < -(1 << 31)) | (number >= 1 << 31)
+    return F.when(is_beyond, beyond.cast("int")).otherwise(number.cast("int"))
 
 
 def _micros(source_type: I.IcebergType, value: Column) -> Column:
