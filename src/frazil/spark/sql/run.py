@@ -14,7 +14,13 @@ from frazil.spark.procedures.call import call
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.functions.calls import may_call
-from frazil.spark.sql.parameters import Args, with_frames, with_literals
+from frazil.spark.sql.parameters import (
+    Args,
+    first_of_a_query,
+    with_frames,
+    with_literals,
+    with_versions,
+)
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
 from frazil.spark.sql.results import nothing
@@ -67,18 +73,16 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     context = replace(context, frames=frames)
     if args and may_call(reader.words):
         # A value may stand several times in what a function becomes.
-        text, args = with_literals(text, args), None
+        text, args = _with_literals(context, reader, args), None
         reader = WordReader(text)
     first = reader.words[0].keyword
     before, kind = _after_ctes(reader) if first == "WITH" else ("", first)
     if (first in _QUERIES or first == "WITH") and kind not in _CHANGES:
-        if _inserts(reader):
+        if kind == "FROM" and _inserts(reader):
             return _inserted(context, text, args)
-        # Spark takes no parameter after AS OF.
-        if args and any(b.keyword == "OF" and a.text in ":?" for b, a in pairwise(reader.words)):
-            text, args = with_literals(text, args), None
+        text, args = with_versions(text, args, spark=context.spark)
         return query(context, text, args)
-    bound = with_literals(text, args)
+    bound = _with_literals(context, reader, args)
     try:
         if kind in _CHANGES:
             reader = WordReader(bound)
@@ -91,13 +95,18 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     return passed_on(context, text, args) if found is None else found
 
 
+def _with_literals(context: SqlContext, reader: WordReader, args: Args) -> str:
+    first = first_of_a_query(reader.words)
+    return with_literals(reader.text, args, spark=context.spark, first=first)
+
+
 def _inserts(reader: WordReader) -> list[int]:
-    """Where a statement that begins as a query says INSERT, among its words."""
+    """Where a statement that begins as a query says INSERT INTO or OVERWRITE, among its words."""
     depth = 0
     found = []
-    for at, word in enumerate(reader.words):
+    for at, (word, after) in enumerate(pairwise(reader.words)):
         depth += (word.keyword == "(") - (word.keyword == ")")
-        if depth == 0 and word.keyword == "INSERT":
+        if depth == 0 and word.keyword == "INSERT" and after.keyword in ("INTO", "OVERWRITE"):
             found.append(at)
     return found
 
@@ -108,7 +117,7 @@ def _inserted(context: SqlContext, text: str, args: Args) -> DataFrame:
     Raises:
         UnsupportedError: there are several, and one of them is into the lake.
     """
-    bound = with_literals(text, args)
+    bound = _with_literals(context, WordReader(text), args)
     places = _inserts(WordReader(bound))
     readers = [WordReader(bound) for _ in places]
     for reader, place in zip(readers, places, strict=True):

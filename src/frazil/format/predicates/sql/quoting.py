@@ -49,12 +49,13 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPES = {
     "\\": "\\\\",
     "'": "\\'",
-    **{chr(code): f"\\u{code:04x}" for code in (*range(32), 127)},
+    **{chr(code): f"\\u{code:04x}" for code in (*range(32), ord("$"), 127)},
     "\n": "\\n",
     "\r": "\\r",
     "\t": "\\t",
 }
-_TO_ESCAPE = re.compile(r"[\x00-\x1f\x7f\\']")
+# Spark's parser puts settings in the place of ${name}, within strings too.
+_TO_ESCAPE = re.compile(r"[\x00-\x1f\x7f\\']|\$(?=\{)")
 # Words that SQL or this parser reads as something else where a name is written bare.
 _RESERVED = re.compile(
     r"""

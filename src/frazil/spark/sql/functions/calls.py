@@ -122,6 +122,7 @@ def _call(text: str, words: tuple[Word, ...], first: int, last: int) -> Function
 
 
 def _number(name: str, words: Sequence[Word]) -> int:
+    words = _unwrapped(words)
     said = "".join(word.text for word in words)
     digits = said.upper().rstrip("LSY")
     is_number = len(words) == 1 and digits.isascii() and digits.isdigit()
@@ -132,7 +133,14 @@ def _number(name: str, words: Sequence[Word]) -> int:
     return int(digits)
 
 
+def _unwrapped(words: Sequence[Word]) -> Sequence[Word]:
+    """The word that stands alone in parentheses; the words as they are where that is not so."""
+    alone = len(words) == 3 and words[0].keyword == "(" and words[2].keyword == ")"
+    return words[1:2] if alone else words
+
+
 def _is_simple(words: Sequence[Word]) -> bool:
+    words = _unwrapped(words)
     names, dots = words[::2], words[1::2]
     if not all(dot.text == "." for dot in dots) or len(words) % 2 == 0:
         return False

@@ -41,7 +41,7 @@ def written_rows(bound: BoundText, args: Args) -> dict[str, WrittenRows]:
     for each in bound.relations.values():
         if isinstance(each, QueriedView):
             found.update(written_rows(each.bound, None))
-    text = with_literals(bound.given, args)
+    text = with_literals(bound.given, args, spark=bound.spark)
     if not is_read_as_here(text, bound.spark):
         return found
     reads = _of_relations(bound, written_reads(text))
