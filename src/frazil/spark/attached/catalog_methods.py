@@ -6,22 +6,31 @@ from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import CatalogMetadata, Database
 from pyspark.sql.catalog import Column as CatalogColumn
 from pyspark.sql.catalog import Table as CatalogTable
+from pyspark.sql.types import StructType
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Capability
-from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError
+from frazil.errors import (
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    UnsupportedError,
+    ValidationError,
+)
 from frazil.format.partitions.transforms import BucketTransform
 from frazil.format.predicates.sql.quoting import quote_name_always, string_text
+from frazil.spark.attached.dataframes.batch_reads import read_table
 from frazil.spark.attached.hooks import Ours
 from frazil.spark.attached.names import AttachedLake, SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.attached.statements import Plain, run_statement, use
+from frazil.spark.creation import CreateTable
 from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.statements.show import matches
+from frazil.spark.sql.statements.tables import refuse_provider
 from frazil.spark.types import type_to_spark
 
 
@@ -274,6 +283,40 @@ def _by_statement(
     return method
 
 
+def _create_table(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+    path: str | None = None,
+    source: str | None = None,
+    schema: StructType | None = None,
+    description: str | None = None,
+    **options: str,
+) -> DataFrame:
+    parts = names.parts_of(tableName)
+    meant = None if parts is None else names.of(parts)
+    if parts is None or meant is None:
+        theirs: DataFrame = plain(catalog, tableName, path, source, schema, description, **options)
+        return theirs
+    spark: SparkSession = catalog._sparkSession
+    with sparks_errors(), names.change():
+        refuse_provider(source)
+        if schema is None:
+            raise ValidationError(f"{tableName} is a table of a lake: give its schema")
+        context = context_of(names, spark, names.reading(meant[0].name))
+        comment = {} if description is None else {"comment": description}
+        context.create(
+            CreateTable(
+                identifier=context.identifier(parts),
+                schema=schema,
+                location=path,
+                properties={**options, **comment},
+            )
+        )
+    return read_table(names, type(spark).table, spark, tableName)
+
+
 def _drop_table(name: str, ifExists: bool = False, purge: bool = False) -> str:
     return f"DROP TABLE {'IF EXISTS ' if ifExists else ''}{name}{' PURGE' if purge else ''}"
 
@@ -310,6 +353,7 @@ CATALOG_METHODS: Final[Sequence[tuple[str, Ours]]] = (
     ("cacheTable", _refuse_cache),
     ("uncacheTable", _refuse_cache),
     ("isCached", _is_cached),
+    ("createTable", _create_table),
     ("dropTable", _by_statement(_drop_table)),
     ("createDatabase", _by_statement(_create_database)),
     ("dropDatabase", _by_statement(_drop_database)),

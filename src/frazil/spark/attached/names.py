@@ -219,6 +219,17 @@ class AttachedContext(SqlContext):
             )
         return own
 
+    def new_name(self, parts: Identifier, source: Identifier) -> Identifier:
+        """Return the identifier that RENAME gives: a name in the lake, with or without its own.
+
+        Raises:
+            AnotherLakesNameError: the name is another lake's.
+            ValidationError: it is one of Spark's own catalog.
+        """
+        if len(parts) > 1 and parts[0] in self.names.lakes and parts[0] != self.lake:
+            raise AnotherLakesNameError(parts[0])
+        return SqlContext.new_name(self, parts, source)
+
     def namespace(self, parts: Identifier) -> Identifier:
         """Return the levels of a namespace of the lake; none for the lake's own name.
 

@@ -219,6 +219,20 @@ class SqlContext:
             return (*self.current.levels, *parts)
         return parts
 
+    def new_name(self, parts: Identifier, source: Identifier) -> Identifier:
+        """Return the identifier that RENAME gives: a name in the lake, with or without its own.
+
+        Args:
+            source: the identifier before; a name of one part stays in its namespace.
+
+        Raises:
+            ValidationError: the name is one of Spark's own catalog.
+        """
+        if self.is_of_spark(parts):
+            raise ValidationError(f"{shown(source)} cannot be renamed out of {self.name}")
+        own = self.without_catalog(parts)
+        return (*source[:-1], *own) if len(own) == 1 else own
+
     def namespace(self, parts: Identifier) -> Identifier:
         """Return the levels of a namespace of the lake; none for the catalog's own name."""
         self._refuse_spark(parts)

@@ -41,7 +41,7 @@ class LakeMergeWriter(MergeIntoWriter):
             target = TableWrite(names=names, parts=parts, rows=rows).target()
             self._frazil_target = (target.catalog, *target.table.identifier[:-1], target.name)
             alias = alias_of_rows(rows) or _free(SOURCE, target.name)
-            self._frazil_columns = SourceColumns(rows, alias)
+            self._frazil_columns = SourceColumns(rows, alias, self._frazil_target)
             merge = Merge(
                 source=rows,
                 on=self._frazil_columns.named(condition),

@@ -32,9 +32,10 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
     reader.expect("ALTER", "TABLE")
     name = reader.names("the name of a table")
     if reader.takes("RENAME", "TO"):
-        new = context.identifier(reader.names("a name"))
+        source = context.identifier(name)
+        new = context.new_name(reader.names("a name"), source)
         reader.finish()
-        context.catalog.rename_table(context.identifier(name), new)
+        context.catalog.rename_table(source, new)
         return
     change = next((run for words, run in _CHANGES.items() if reader.takes(*words)), None)
     if change is None:

@@ -92,11 +92,7 @@ def create_table(context: SqlContext, reader: WordReader) -> None:
         _create_like(context, reader, name, if_not_exists)
         return
     definition = _definition(reader)
-    if definition.provider is not None and definition.provider.lower() not in _OWN:
-        raise UnsupportedError(
-            f"USING {definition.provider}: tables of the lake are Iceberg's; a table of Spark is "
-            "made under spark_catalog"
-        )
+    refuse_provider(definition.provider)
     exists = context.catalog.table_exists(name)
     if exists and if_not_exists:
         return
@@ -109,6 +105,19 @@ def create_table(context: SqlContext, reader: WordReader) -> None:
         _replace(context, name, definition, rows)
     else:
         _create(context, name, definition, rows)
+
+
+def refuse_provider(provider: str | None) -> None:
+    """Check that a table is to be one of Iceberg, if anything is said of it.
+
+    Raises:
+        UnsupportedError: it is to be another one.
+    """
+    if provider is not None and provider.lower() not in _OWN:
+        raise UnsupportedError(
+            f"USING {provider}: tables of the lake are Iceberg's; a table of Spark is made under "
+            "spark_catalog"
+        )
 
 
 def _definition(reader: WordReader) -> TableDefinition:
@@ -218,7 +227,7 @@ def _with_default(context: SqlContext, field_: NestedField, text: str) -> Nested
 def _replace(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    port = context.load(name).port
+    port = context.loaded(context.catalog, name).port
     base = port.newest()
     location, version = definition.location, definition.format_version
     if location is not None and normalize_location(location) != base.location:

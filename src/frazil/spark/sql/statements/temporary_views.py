@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
 
-from frazil.errors import UnsupportedError
+from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.sql.binding.bound_text import bind_query
+from frazil.spark.sql.binding.view_definition import ViewColumn
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.query import query, wanted_rows
 from frazil.spark.sql.results import table_of
+from frazil.spark.sql.statements.tables import properties_of
+from frazil.spark.sql.statements.views import columns_of
+from frazil.spark.types import COMMENT_KEY
 from frazil.spark.words import WordReader, words_of
 
 
@@ -26,17 +34,15 @@ def create_temporary_view(context: SqlContext, reader: WordReader) -> bool:
         return False
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     name = reader.name("the name of a view")
-    columns = None
-    if reader.sees("("):
-        inner = reader.inside()
-        columns = [inner.name("a column")]
-        while inner.takes(","):
-            columns.append(inner.name("a column"))
+    columns = columns_of(reader.inside()) if reader.sees("(") else None
+    if reader.takes("COMMENT"):
+        # What is said of a view that ends with the session is told nowhere.
+        reader.string()
     if not reader.takes("AS"):
         return False
     rows = query(context, reader.rest())
     if columns is not None:
-        rows = rows.toDF(*columns)
+        rows = _named(rows, columns)
     if if_not_exists and context.spark.catalog.tableExists(name):
         return True
     if is_global:
@@ -47,12 +53,33 @@ def create_temporary_view(context: SqlContext, reader: WordReader) -> bool:
     return True
 
 
+def _named(rows: DataFrame, columns: Sequence[ViewColumn]) -> DataFrame:
+    """Rows with the names and comments of a view's columns."""
+    if len(columns) != len(rows.columns):
+        raise ValidationError(
+            f"{len(columns)} columns are named, and the query gives {len(rows.columns)}: "
+            f"{rows.columns}"
+        )
+    fields = rows.toDF(*(each.name for each in columns)).schema.fields
+    places = [f"column_{place}" for place in range(len(columns))]
+    named = [
+        F.col(place).alias(each.name, metadata=_with_comment(field.metadata, each.comment))
+        for place, each, field in zip(places, columns, fields, strict=True)
+    ]
+    return rows.toDF(*places).select(*named)
+
+
+def _with_comment(metadata: Mapping[str, Any], comment: str | None) -> dict[str, Any]:
+    return {**metadata, **({} if comment is None else {COMMENT_KEY: comment})}
+
+
 def cache(context: SqlContext, reader: WordReader) -> bool:
     """Run a CACHE TABLE of a query; return whether it was one."""
     reader.expect("CACHE")
     lazy = reader.takes("LAZY")
     reader.expect("TABLE")
     names = reader.names("the name of a table")
+    options = properties_of(reader.inside()) if reader.takes("OPTIONS") else {}
     reader.takes("AS")
     if reader.is_done:
         found = context.find(names)
@@ -63,12 +90,34 @@ def cache(context: SqlContext, reader: WordReader) -> bool:
                 "name AS and the query, or its rows, with DataFrame.cache()"
             )
         return False
+    level = _storage_level(options)
     rows = query(context, reader.rest())
-    rows.createOrReplaceTempView(names[-1])
-    context.spark.catalog.cacheTable(names[-1])
-    if not lazy:
-        context.spark.table(quote_name_always([names[-1]])).count()
+    rows.createTempView(names[-1])
+    quoted = quote_name_always([names[-1]])
+    try:
+        context.spark.catalog.cacheTable(quoted, level)
+        if not lazy:
+            context.spark.table(quoted).count()
+    except Exception:
+        context.spark.catalog.dropTempView(names[-1])
+        raise
     return True
+
+
+def _storage_level(options: Mapping[str, str]) -> StorageLevel:
+    """Where cached rows are kept, as Spark's option `storageLevel` says.
+
+    Raises:
+        ValidationError: there is no such level.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    said = given.pop("storagelevel", "MEMORY_AND_DISK_DESER").upper()
+    # PySpark calls the level of objects as they are by this name, and Spark by none.
+    name = "MEMORY_AND_DISK_DESER" if said == "MEMORY_AND_DISK" else said
+    found = getattr(StorageLevel, name, None)
+    if not isinstance(found, StorageLevel):
+        raise ValidationError(f"there is no storage level {said}: MEMORY_ONLY is one")
+    return found
 
 
 def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:

@@ -42,7 +42,7 @@ def create_view(context: SqlContext, reader: WordReader) -> None:
     if replaces and if_not_exists:
         raise reader.error("OR REPLACE or IF NOT EXISTS, not both,")
     name = _own_name(context, reader)
-    columns = _columns(reader.inside()) if reader.sees("(") else []
+    columns = columns_of(reader.inside()) if reader.sees("(") else []
     properties: dict[str, str] = {}
     while not reader.takes("AS"):
         if reader.takes("COMMENT"):
@@ -70,9 +70,10 @@ def alter_view(context: SqlContext, reader: WordReader) -> None:
     reader.expect("ALTER", "VIEW")
     parts = _names(context, reader)
     if reader.takes("RENAME", "TO"):
-        new = context.identifier(reader.names("the name of a view"))
+        source = context.identifier(parts)
+        new = context.new_name(reader.names("the name of a view"), source)
         reader.finish()
-        context.catalog.rename_view(context.identifier(parts), new)
+        context.catalog.rename_view(source, new)
         return
     name = context.identifier(parts)
     if reader.takes("SET", "TBLPROPERTIES"):
@@ -124,7 +125,8 @@ def _query(reader: WordReader) -> str:
     return reader.text[words[0].start : words[-1].stop]
 
 
-def _columns(reader: WordReader) -> list[ViewColumn]:
+def columns_of(reader: WordReader) -> list[ViewColumn]:
+    """Read ``name COMMENT 'text', …``: the columns that are named before AS."""
     columns: list[ViewColumn] = []
     while True:
         name = reader.name("a column")

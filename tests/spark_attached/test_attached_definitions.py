@@ -1,0 +1,100 @@
+"""Definitions in an attached session that no USE has moved, and what Spark keeps of a query."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from frazil.errors import UnsupportedError, ValidationError
+
+pytestmark = pytest.mark.spark
+
+REPLACED = [
+    ("CREATE TABLE lake.db.d AS SELECT 1 AS a, 'x' AS b", "lake.db.d", [(1, "x")]),
+    (
+        "REPLACE TABLE lake.db.d AS SELECT a * 10 AS a, 'new' AS c FROM lake.db.d",
+        "lake.db.d",
+        [(10, "new")],
+    ),
+    ("CREATE OR REPLACE TABLE lake.db.d AS SELECT 2 AS z", "lake.db.d", [(2,)]),
+    ("CREATE OR REPLACE TABLE lake.db.d (q STRING) TBLPROPERTIES ('k' = '1')", "lake.db.d", []),
+    ("CREATE OR REPLACE TABLE lake.db.fresh AS SELECT 3 AS z", "lake.db.fresh", [(3,)]),
+    ("ALTER TABLE lake.db.fresh RENAME TO db.b", "lake.db.b", [(3,)]),
+    ("ALTER TABLE lake.db.b RENAME TO lake.db.c", "lake.db.c", [(3,)]),
+    ("ALTER TABLE lake.db.c RENAME TO e", "lake.db.e", [(3,)]),
+    ("CREATE VIEW lake.db.v AS SELECT * FROM lake.db.e", "lake.db.v", [(3,)]),
+    ("CREATE OR REPLACE VIEW lake.db.v AS SELECT z + 1 AS z FROM lake.db.e", "lake.db.v", [(4,)]),
+    ("ALTER VIEW lake.db.v RENAME TO db.w", "lake.db.w", [(4,)]),
+    ("ALTER VIEW lake.db.w RENAME TO y", "lake.db.y", [(4,)]),
+]
+
+
+def test_tables_and_views_are_replaced_and_renamed(lake, other, spark):
+    for text, name, rows in REPLACED:
+        spark.sql(text)
+        assert [tuple(row) for row in spark.table(name).collect()] == rows, text
+    for new in ("other.db.e", "spark_catalog.db.e"):
+        with pytest.raises(ValidationError):
+            spark.sql(f"ALTER TABLE lake.db.e RENAME TO {new}")
+    assert spark.table("lake.db.e").count() == 1
+
+
+def test_tables_by_the_catalogs_method(lake, spark):
+    schema = T.StructType([T.StructField("id", T.LongType(), metadata={"comment": "of rows"})])
+    spark.sql("USE lake.db")
+    made = spark.catalog.createTable("one", schema=schema, description="first", k="v")
+    assert (made.columns, made.count()) == (["id"], 0)
+    spark.catalog.createTable("lake.db.two", source="iceberg", schema=schema)
+    with pytest.warns(FutureWarning):
+        spark.catalog.createExternalTable("three", schema=schema)
+    assert [name[-1] for name in lake.list_tables("db")] == ["one", "three", "two"]
+    metadata = lake.load_table("db.one").metadata
+    assert {"comment": "first", "k": "v"}.items() <= metadata.properties.items()
+    assert metadata.schema.fields[0].doc == "of rows"
+    with pytest.raises(UnsupportedError, match="USING parquet"):
+        spark.catalog.createTable("four", source="parquet", schema=schema)
+    with pytest.raises(ValidationError, match="schema"):
+        spark.catalog.createTable("four")
+    with pytest.raises(AnalysisException):
+        spark.catalog.createTable("one", schema=schema)
+
+
+KEPT = [
+    ("CREATE TEMPORARY VIEW kept COMMENT 'x' AS SELECT * FROM {t}", "SELECT id, n FROM kept"),
+    ("CREATE TEMPORARY VIEW kept (p COMMENT 'x', q) AS SELECT * FROM {t}", "SELECT p, q FROM kept"),
+    ("CREATE TEMP VIEW kept (p) COMMENT 'x' AS SELECT id FROM {t}",
+     "SELECT p FROM kept"),
+    ("CACHE TABLE kept OPTIONS ('storageLevel' 'MEMORY_ONLY') AS SELECT * FROM {t}",
+     "SELECT id FROM kept"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "query"), KEPT)
+def test_temporary_views_and_their_clauses(lake, plain, spark, rows, text, query):
+    rows.writeTo("lake.db.t").create()
+    found = []
+    rows.createOrReplaceTempView("plain_rows")
+    for name in ("plain_rows", "lake.db.t"):
+        spark.sql(text.format(t=name))
+        shape = [(f.name, f.metadata.get("comment")) for f in spark.table("kept").schema]
+        found.append((shape, sorted(map(tuple, spark.sql(query).collect()))))
+        with pytest.raises(AnalysisException, match="already exists"):
+            spark.sql(f"CACHE TABLE kept AS SELECT 1 FROM {name}")
+        spark.catalog.uncacheTable("kept")
+        spark.catalog.dropTempView("kept")
+    spark.catalog.dropTempView("plain_rows")
+    assert found[0] == found[1]
+
+
+def test_merges_by_the_tables_whole_name(lake, spark, rows):
+    rows.writeTo("lake.db.t").create()
+    source = spark.createDataFrame([(1, "z"), (9, "new")], "id int, n string").alias("s")
+    whole = F.col("lake.db.t.id")
+    for condition in (whole == source.id, F.expr("lake.db.t.id = s.id"), whole == F.col("s.id")):
+        n = F.when(F.col("db.t.n") == "z", F.lit("y")).otherwise(source.n)
+        merged = source.mergeInto("lake.db.t", condition).whenMatched(whole < 9)
+        merged.update({"lake.db.t.n": n}).merge()
+        found = spark.sql("SELECT n FROM lake.db.t WHERE id = 1").collect()
+        assert found == [("z",)] or found == [("y",)]
