@@ -12,6 +12,7 @@ from programs import run_program
 pytestmark = pytest.mark.check
 
 PROGRAM = Path(__file__).with_name("connect_program.py")
+BESIDE_PLAIN = Path(__file__).with_name("plain_connect_program.py")
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,7 @@ PROGRAM = Path(__file__).with_name("connect_program.py")
 )
 def test_the_same_statements(tmp_path, connect_url, names):
     assert run_program(PROGRAM, tmp_path, connect_url, *names).split() == ["right"]
+
+
+def test_the_same_rows_as_plain_spark(tmp_path, connect_url):
+    assert run_program(BESIDE_PLAIN, tmp_path, connect_url).strip().splitlines() == ["right"]

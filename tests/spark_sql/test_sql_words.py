@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import SqlSyntaxError, ValidationError
-from frazil.spark.sql.parameters import with_frames, with_literals
+from frazil.spark.sql.parameters import first_of_a_query, with_frames, with_literals
 from frazil.spark.sql.qualifiers import with_short_qualifiers, without_qualifiers
 from frazil.spark.words import WordReader, words_of
 
@@ -76,10 +78,35 @@ def test_text_ends_outside_of_parentheses_and_case():
 @pytest.mark.parametrize(
     ("text", "args", "expected"),
     [
-        ("a = :x AND b = ':x'", {"x": "it's"}, "a = 'it\\'s' AND b = ':x'"),
-        ("a:x = :x", {"x": 1}, "a:x = 1"),
-        ("a IN (?, ?) -- ?", [1, None], "a IN (1, NULL) -- ?"),
-        ("x = :list", {"list": [1, 2]}, "x = array(1, 2)"),
+        ("a = :x AND b = ':x'", {"x": "it's"}, "a = ('it\\'s') AND b = ':x'"),
+        ("a:x = :x", {"x": 1}, "a:x = (1)"),
+        ("a IN (?, ?) -- ?", [1, None], "a IN ((1), (NULL)) -- ?"),
+        ("x = :list", {"list": [1, 2]}, "x = (array(1, 2))"),
+        ("10 -:x AND 10 -?", {"x": -1}, "10 -(-1) AND 10 -?"),
+        ("10 -? AND 'a'?", [-1.5, "b"], "10 -(-1.5D) AND 'a'('b')"),
+        (
+            "CASE WHEN:x THEN:y ELSE:x END",
+            {"x": True, "y": 1},
+            "CASE WHEN(TRUE) THEN(1) ELSE(TRUE) END",
+        ),
+        ("a[1]:x = f(b):x", {"x": 1}, "a[1]:x = f(b):x"),
+        (
+            "DATE :d, INTERVAL :i DAY",
+            {"d": "2024-01-31", "i": -1},
+            "DATE  '2024-01-31' , INTERVAL  -1  DAY",
+        ),
+        (
+            "t VERSION AS OF :v LIKE :p ESCAPE :e",
+            {"v": 7, "p": "a", "e": "!"},
+            "t VERSION AS OF  7  LIKE ('a') ESCAPE  '!' ",
+        ),
+        ("TABLESAMPLE (:n PERCENT)", {"n": 10}, "TABLESAMPLE ( 10  PERCENT)"),
+        ("v = :x", {"x": "${spark.app.name}$"}, "v = ('\\u0024{spark.app.name}$')"),
+        (
+            "v = :x",
+            {"x": timedelta(days=-1, microseconds=5)},
+            "v = (make_dt_interval(-1, 0, 0, 0.000005))",
+        ),
         ("x = :unknown", {"x": 1}, "x = :unknown"),
     ],
 )
@@ -94,14 +121,26 @@ def test_parameters_that_cannot_be():
         with_literals("a = :x", {"x": object()})
     with pytest.raises(SqlSyntaxError, match="braces"):
         with_frames(None, "SELECT {y}", {"x": 1})
-    text = with_frames(None, "SELECT {x}, {{}}", {"x": "it's"})
-    assert text == ("SELECT 'it\\'s', {}", {})
+    text = with_frames(None, "SELECT {x}, {{}}, 10 -{y}, '{y}%'", {"x": "it's", "y": -1})
+    assert text == ("SELECT  ('it\\'s'), {}, 10 - (-1), '-1%'", {})
+
+
+def test_parameters_of_definitions_stand_alone_until_the_query():
+    text = "CREATE TABLE t COMMENT :c TBLPROPERTIES ('a' = :a) AS SELECT 1 -:a"
+    first = first_of_a_query(words_of(text))
+    found = with_literals(text, {"c": "x", "a": -1}, first=first)
+    expected = "CREATE TABLE t COMMENT  'x'  TBLPROPERTIES ('a' =  -1 ) AS SELECT 1 -(-1)"
+    assert found == expected
 
 
 def test_qualifiers():
     text = "lake.db.t.id = 1 AND db.t.x > t.y AND u.db.t.z = 'db.t.q' AND db.s.x = 1"
     short = "t.id = 1 AND t.x > t.y AND u.db.t.z = 'db.t.q' AND db.s.x = 1"
     assert with_short_qualifiers(text, [("lake", "db", "t")]) == short
+    tables = {("lake", "db", "t"): ["id", "db"]}
+    assert with_short_qualifiers(
+        "db.t.x = db.t.id AND lake.db.t.db.t.x > count(db.t.*)", tables
+    ) == ("db.t.x = t.id AND t.db.t.x > count(t.*)")
     assert without_qualifiers("a.id > 1 AND a.s.`x y` = b.a.c", {("a",)}) == (
         "id > 1 AND s.`x y` = b.a.c"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,13 +32,13 @@ class Expressions:
     Attributes:
         context: what names mean.
         ctes: the text of CTEs that stand before the statement.
-        outer: the table that the statement changes, where its columns can have its name.
+        outer: the table that the statement changes with its columns, where these can have its name.
         sides: what the expressions name columns of: by aliases what returns the rows.
     """
 
     context: SqlContext
     ctes: str = ""
-    outer: tuple[tuple[str, ...], ...] = ()
+    outer: Mapping[tuple[str, ...], Collection[str]] = field(default_factory=dict)
     sides: dict[str, Side] = field(default_factory=dict)
     _rows: dict[str, DataFrame] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)

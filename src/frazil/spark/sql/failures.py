@@ -74,18 +74,32 @@ def _renamed(said: str, names: Mapping[str, str]) -> str:
     return said
 
 
-def _place(error: PySparkException, text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+def place_in_the_users_text(
+    error: PySparkException, changes: Sequence[tuple[int, int, str]]
+) -> int:
+    """Return where in the user's text an error is about; -1 where it does not tell.
+
+    Args:
+        changes: what was replaced in it: from where to where, and by what.
+    """
     contexts = [each for each in error.getQueryContext() if hasattr(each, "startIndex")]
-    if not contexts or not text:
-        return ""
+    if not contexts:
+        return -1
     try:
-        at = contexts[0].startIndex()
+        at = int(contexts[0].startIndex())
     except Exception:  # A context of a DataFrame has no place in a text.
-        return ""
+        return -1
     for start, stop, new in sorted(changes):
         if at < start:
             break
         at = max(start, at - len(new) + (stop - start))
+    return at
+
+
+def _place(error: PySparkException, text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+    at = place_in_the_users_text(error, changes) if text else -1
+    if at < 0:
+        return ""
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
     return f" (line {line}, column {column})"

@@ -26,7 +26,7 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         AnalysisException, ParseException: of Spark, where the mistake is in the query.
         NoSuchTableError, NoSuchSnapshotError, NoSuchRefError: what the query names is not there.
     """
-    bound = bind_query(context, text)
+    bound = bind_query(context, text, args)
     if not bound.is_bound:
         return context.spark.sql(text, args)  # type: ignore[arg-type]
     known = None if context.transaction is not None else KnownQueries.of(bound, args)
@@ -57,7 +57,7 @@ def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     It is run once, so that nothing asks first which files it needs.
     """
     try:
-        bound = bind_query(context, text)
+        bound = bind_query(context, text, args)
     except (ParseException, SqlSyntaxError):
         return context.spark.sql(text, args)  # type: ignore[arg-type]
     if not bound.is_bound:

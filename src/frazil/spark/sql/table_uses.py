@@ -29,6 +29,7 @@ class TableUse:
         version: what stands after VERSION AS OF; None without.
         timestamp: what stands after TIMESTAMP AS OF; None without.
         alias_at: where an alias can be added; None where the table has one, or can have none.
+        alias_after: the place after which its alias stands, where it has one.
     """
 
     name: TableName
@@ -36,6 +37,7 @@ class TableUse:
     version: str | None
     timestamp: str | None
     alias_at: int | None
+    alias_after: int
 
 
 def tables_in(spark: SparkSession, query: str) -> tuple[TableUse, ...]:
@@ -91,8 +93,12 @@ def _use(reader: WordReader, name: TableName) -> TableUse:
     version, timestamp = _moment(reader)
     stop = words[reader.at - 1].stop
     _skip_sample(reader)
-    alias_at = None if name.is_aliased or before == "TABLE" else words[reader.at - 1].stop
-    return TableUse(name, stop, version, timestamp, alias_at)
+    after = words[reader.at - 1].stop
+    # In a function's argument TABLE(t) no alias can stand.
+    before_that = words[first - 2].keyword if first > 1 else ""
+    is_whole = before == "TABLE" or (before == "(" and before_that == "TABLE")
+    alias_at = None if name.is_aliased or is_whole else after
+    return TableUse(name, stop, version, timestamp, alias_at, after)
 
 
 def _moment(reader: WordReader) -> tuple[str | None, str | None]:

@@ -19,11 +19,18 @@ from frazil.catalog.identifiers import shown
 from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, ValidationError
 from frazil.format.predicates import AlwaysTrue
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.session.facts import is_connect, is_temporary_view
 from frazil.spark.session.temporary_views import make_temporary_view
+from frazil.spark.sql.binding.hidden_columns import (
+    NamedTables,
+    is_only_a_query,
+    places_of_hidden,
+    scopes_of,
+    unresolved_place,
+    word_of_column,
+)
 from frazil.spark.sql.binding.relations import QueriedTable
-from frazil.spark.sql.binding.stars import without_reserved
+from frazil.spark.sql.binding.stars import without_hidden
 from frazil.spark.sql.binding.sub_queries import apart, has_sub_queries_as_values
 from frazil.spark.sql.binding.view_columns import as_the_view_says, fitting_the_view
 from frazil.spark.sql.context import CurrentNamespace, NamedView, SqlContext, ViewScope
@@ -37,7 +44,6 @@ from frazil.spark.sql.shown_names import shown_names
 from frazil.spark.sql.table_uses import TableUse, tables_in
 from frazil.spark.words import Word, words_of
 
-_RESERVED: Final = frozenset(field.name for field in METADATA_COLUMNS)
 _QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE"})
 DIALECT: Final = "spark"
 """Whose SQL a view must have to be read here."""
@@ -189,6 +195,11 @@ class QueriedView:
         """The catalog, the namespace and the view's name."""
         return (self.context.name_of(self.named.catalog), *self.named.view.identifier)
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the view's columns."""
+        return tuple(field.name for field in self.named.view.metadata.schema.fields)
+
     def rows(self, rows: Mapping[str, DataFrame]) -> DataFrame:
         """Return the view's rows in the columns that its version has.
 
@@ -204,26 +215,53 @@ class QueriedView:
         return as_the_view_says(self.context.spark, view, found)
 
 
-def bind_query(context: SqlContext, text: str) -> BoundText:
+def bind_query(context: SqlContext, text: str, args: Args = None) -> BoundText:
     """Bind a query: names of our own for the lake's tables, expressions for its functions.
+
+    Args:
+        args: values of the query's parameters.
 
     Raises:
         AnalysisException, ParseException: of Spark, where a value of a function is a mistake.
         ValidationError: a function does not take the type of its value.
+        UnsupportedError: a hidden column is named where all columns are meant.
     """
     words = words_of(text)
     calls = calls_in(text, words, context.is_lake) if may_call(words) else []
     if not calls:
-        return bind_tables(context, text, words)
+        return _bind_with_hidden(context, text, words, args)
 
     def analyse(probed: str) -> DataFrame:
         bound = bind_tables(context, probed, words_of(probed))
         return bound.run(None, bound.no_rows())
 
     found = with_functions(text, words, calls, analyse)
-    bound = bind_tables(context, found.text, words_of(found.text))
+    bound = _bind_with_hidden(context, found.text, words_of(found.text), args)
     changes = as_changes_of(found.changes, bound.changes)
     return replace(bound, given=text, changes=changes, calls=found.calls)
+
+
+def _bind_with_hidden(
+    context: SqlContext, text: str, words: Sequence[Word], args: Args
+) -> BoundText:
+    """Bind a query: its tables have the hidden columns that Spark finds nowhere else."""
+    candidates = places_of_hidden(words, context.spark)
+    if not candidates or not is_only_a_query(words):
+        return bind_tables(context, text, words)
+    named: list[int] = []
+    for _ in candidates:
+        bound = bind_tables(context, text, words, as_views=True, hidden_at=named)
+        rows = {**bound.relation_rows(bound.no_rows()), **bound.frames}
+        place = unresolved_place(context.spark, bound.text, bound.changes, rows, args)
+        if place is None:
+            return bind_tables(context, text, words, hidden_at=named)
+        at = word_of_column(words, place, candidates)
+        if at is None or at in named:
+            break
+        named.append(at)
+    else:
+        return bind_tables(context, text, words, hidden_at=named)
+    return bind_tables(context, text, words)
 
 
 def bind_tables(
@@ -232,15 +270,20 @@ def bind_tables(
     words: Sequence[Word],
     *,
     as_views: bool = False,
-    outer: Collection[tuple[str, ...]] = (),
+    outer: Mapping[tuple[str, ...], Collection[str]] | None = None,
+    hidden_at: Sequence[int] | None = None,
 ) -> BoundText:
     """Put names of our own in place of the lake's tables and views in a text that is a query.
 
     Args:
         as_views: the names are those of temporary views, also over Connect.
-        outer: tables of the statement around, whose columns are qualified by their last parts.
+        outer: tables of the statement around, whose columns are qualified by their last parts,
+            with these columns.
+        hidden_at: which words name hidden columns; None for all that can.
+
+    Raises:
+        UnsupportedError: a hidden column is named where all columns are meant.
     """
-    reserved = tuple({word.text: None for word in words if word.text in _RESERVED})
     relations: dict[str, QueriedTable | QueriedView] = {}
     frames: dict[str, DataFrame] = {}
     changes: list[tuple[int, int, str]] = []
@@ -267,18 +310,28 @@ def bind_tables(
             if isinstance(named, NamedView):
                 relations[name] = _queried_view(context, use, named)
             else:
-                relations[name] = QueriedTable(context, use, named, reserved)
+                relations[name] = QueriedTable(context, use, named, ())
         changes.append((use.name.start, use.stop, f"{{{name}}}" if over_connect else name))
         if use.alias_at is not None:
             alias = f" AS {quote_name_always([use.name.parts[-1]])}"
             changes.append((use.alias_at, use.alias_at, alias))
-    tables = [each.whole_name for each in relations.values() if each.use.alias_at is not None]
-    places = {use.name.start for use in uses}
-    cuts = cuts_to_short(words, [*tables, *outer], but=places)
+    short = [each for each in relations.values() if each.use.alias_at is not None]
+    tables = {each.whole_name: each.column_names for each in short} | dict(outer or {})
+    starts = {use.name.start for use in uses}
+    cuts = cuts_to_short(words, tables, but=starts)
     changes += [(start, stop, "") for start, stop in cuts]
-    own = [each for each in relations.values() if isinstance(each, QueriedTable)]
-    if reserved and own:
-        changes += without_reserved(words, own)
+    places = places_of_hidden(words, context.spark) if hidden_at is None else hidden_at
+    if places:
+        own = {
+            ours: each
+            for ours, each in relations.items()
+            if isinstance(each, QueriedTable) and each.named.metadata_table is None
+        }
+        known = NamedTables(words, scopes_of(words), own)
+        hidden = known.hidden(places)
+        own = {n: replace(each, metadata_columns=hidden.get(n, ())) for n, each in own.items()}
+        relations.update(own)
+        changes += without_hidden(replace(known, tables=own))
     # Without values Spark looks for no braces.
     doubled = over_connect and bool(relations or frames)
     return BoundText(

@@ -18,6 +18,7 @@ from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
+from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.read.failures import naming_the_read
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
@@ -48,6 +49,14 @@ class QueriedTable:
     def whole_name(self) -> tuple[str, ...]:
         """The catalog, the namespace and what the query's name ends with."""
         return self.context.whole_name(self.use.name.parts)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns, hidden ones too; none of a metadata table's."""
+        if self.named.metadata_table is not None:
+            return ()
+        own = (field.name for field in self.scan.projection.fields)
+        return (*own, *(field.name for field in METADATA_COLUMNS))
 
     @property
     def can_prune(self) -> bool:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from frazil.spark.sql.parsers.table_name import TableName
 
 _BETWEEN: Final = "\x01"
+_BELOW_ALIASES: Final = ("UnresolvedSubqueryColumnAliases", "Sample")
 
 
 def with_variables(spark: SparkSession, text: str) -> str:
@@ -79,7 +80,8 @@ def _names(node: Any, hidden: frozenset[str], *, is_aliased: bool) -> Iterator[T
         hidden = yield from _of_ctes(node, hidden)
         yield from _names(node.child(), hidden, is_aliased=False)
         return
-    named = kind == "SubqueryAlias"
+    # An alias with names for columns is a node above the one of the alias, and one below a sample.
+    named = kind == "SubqueryAlias" or (is_aliased and kind in _BELOW_ALIASES)
     for below in (node.children(), node.innerChildren()):
         for place in range(below.size()):
             yield from _names(below.apply(place), hidden, is_aliased=named)

@@ -75,6 +75,9 @@ def _as_sqlglot_says(tokens: Sequence[Token]) -> list[Token]:
                 _in_place_of(token, TokenType.STAR, "*"),
                 _in_place_of(token, TokenType.FROM, "FROM"),
             ]
+        elif token.token_type == TokenType.INSERT and after[:1] not in (["INTO"], ["OVERWRITE"]):
+            # A name: to Spark the word is not reserved.
+            found.append(_in_place_of(token, TokenType.VAR, token.text))
         else:
             found.append(token)
     return found

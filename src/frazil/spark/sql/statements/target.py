@@ -126,7 +126,8 @@ def expressions_of(
         alias: what the statement calls the target.
         before: the CTEs before it.
     """
-    outer = (target.whole_name,) if alias == target.name else ()
+    columns = [field.name for field in target.schema.fields]
+    outer = {target.whole_name: columns} if alias == target.name else {}
     return Expressions(context, before, outer, {alias: partial(no_rows, context, target)})
 
 
