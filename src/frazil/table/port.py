@@ -60,6 +60,10 @@ class TablePort(OnDriver, ABC):
     def run(self, operation: Operation) -> None:
         """Apply an operation."""
 
+    @abstractmethod
+    def check_at_commit(self, read: Operation) -> None:
+        """Have a commit check what a command has read that changes nothing."""
+
     @property
     def name(self) -> str:
         """The identifier as text."""
@@ -174,6 +178,9 @@ class HandlePort(TablePort):
             # Others change it too: what was looked at before is too old for a first try.
             self._careful_until = monotonic() + _CARE_LASTS_SECONDS
         self.committed(committed, operation.made_snapshots)
+
+    def check_at_commit(self, read: Operation) -> None:
+        """Nothing is left to check: the command has taken place when it read."""
 
     def _base_of(self, operation: Operation) -> LoadedTable | None:
         """The table of the first try, where the command has just looked at it by a request."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import ValidationError
-from frazil.format.changes import Update
+from frazil.format.changes import Requirement, Update
 from frazil.format.metadata import TableMetadata
 from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.loop import abandon, commit, create
@@ -35,6 +35,7 @@ class CollectingPort(TablePort, CommittedAtEnd):
         super().__init__(table)
         self._committed = committed
         self._operations: list[Operation] = []
+        self._reads: list[Requirement] = []
         self._is_open = True
 
     def __repr__(self) -> str:
@@ -56,10 +57,18 @@ class CollectingPort(TablePort, CommittedAtEnd):
         Raises:
             ValidationError: the transaction is closed.
         """
+        self._collect(operation)
+
+    def check_at_commit(self, read: Operation) -> None:
+        """Add what a command has read that changes nothing: the commit checks it."""
+        self._collect(read)
+
+    def _collect(self, operation: Operation) -> None:
         try:
             self._check_open()
             changes = operation.changes(self.metadata, committed=self._committed)
             self._table = self._table.updated(changes.updates)
+            self._reads.extend(changes.reads)
         except BaseException:
             abandon(operation)
             raise
@@ -83,13 +92,14 @@ class CollectingPort(TablePort, CommittedAtEnd):
 
         What they wrote is removed then, and the transaction is as it was before the block.
         """
-        table, operations = self._table, len(self._operations)
+        table, operations, reads = self._table, len(self._operations), len(self._reads)
         try:
             yield
         except BaseException:
             abandon(CompositeOperation(self._operations[operations:]))
             self._table = table
             del self._operations[operations:]
+            del self._reads[reads:]
             raise
 
     def rollback(self) -> None:
@@ -151,7 +161,7 @@ class TransactionPort(CollectingPort):
 
     @property
     def _staged(self) -> _Staged:
-        return _Staged(self._operations, self.base, self._table.updates)
+        return _Staged(self._operations, self.base, self._table.updates, self._reads)
 
 
 class Transaction(TableOperations, CommittedAtEnd):
@@ -194,15 +204,20 @@ class _Staged(CompositeOperation):
     """The operations of a transaction; on their first base they have been run already."""
 
     def __init__(
-        self, operations: list[Operation], base: TableMetadata, updates: Sequence[Update]
+        self,
+        operations: Sequence[Operation],
+        base: TableMetadata,
+        updates: Sequence[Update],
+        reads: Sequence[Requirement],
     ) -> None:
         super().__init__(operations)
         self._staged_base = base
         self._staged_updates = updates
+        self._staged_reads = reads
 
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         if base is self._staged_base:
-            return Changes.of(base, self._staged_updates)
+            return Changes.of(base, self._staged_updates, self._staged_reads)
         return super().changes(base, committed=committed)
 
 

@@ -81,7 +81,7 @@ class JoinedPort(SparkTransactionPort):
     def run(self, operation: Operation) -> None:
         """Add an operation."""
         self._by.check(self.name)
-        if self._batch is not None and not self._operations:
+        if self._batch is not None and not self._batch.is_in(self.metadata):
             super().run(mark(self._batch))
         super().run(operation)
 

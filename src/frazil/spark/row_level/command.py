@@ -32,7 +32,8 @@ from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
 from frazil.table.conflicts.validation import Isolation, Validation, isolation_named
 from frazil.table.file_changes import FileChanges
-from frazil.table.snapshots.producer import SnapshotSettings
+from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
+from frazil.table.snapshots.read_rows import ReadRows
 
 MERGE_ON_READ: Final = "merge-on-read"
 
@@ -179,9 +180,16 @@ class Command(Start):
 
     # -- commits ---------------------------------------------------------------------------------
 
-    def commit_nothing(self, plan: ScanPlan | None = None) -> ChangeResult:
-        """Return the figures of a command that changes no row."""
-        return self._figures(plan, "metadata")
+    def commit_nothing(
+        self, target: Target, where: Expression, *, tested: RowTest | None = None
+    ) -> ChangeResult:
+        """Change no row; a transaction checks at its commit that there is none to change."""
+        if self.isolation == "serializable":
+            rows = self._compared(target, (), where, tested)
+            validation = self._validation(where, rows, check_deletes=False)
+            options = snapshot_options(**self.settings)
+            self.port.check_at_commit(ReadRows(self.port.io, validation, options))
+        return self._figures(target.plan, "metadata")
 
     def commit_added(
         self,
@@ -348,16 +356,16 @@ class Command(Start):
         )
 
     def _figures(
-        self, plan: ScanPlan | None, mode: str, rows: Mapping[str, int] | None = None, **files: int
+        self, plan: ScanPlan, mode: str, rows: Mapping[str, int] | None = None, **files: int
     ) -> ChangeResult:
-        of_plan = {"rows_read": 0 if plan is None else plan.record_count}
+        of_plan = {"rows_read": plan.record_count}
         return ChangeResult(
             command=self.name,
             mode=mode,
             snapshot_id=self.snapshot_id,
-            files_read=0 if plan is None else plan.file_count,
-            files_skipped=0 if plan is None else files_skipped(plan),
-            skipped=() if plan is None else plan.skipped,
+            files_read=plan.file_count,
+            files_skipped=files_skipped(plan),
+            skipped=plan.skipped,
             notes=dict(self.notes),
             **{**of_plan, **(rows or {}), **files},
         )

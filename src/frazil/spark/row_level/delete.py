@@ -136,9 +136,9 @@ class _Deletion:
         self, command: Command, every: Target, whole: list[int], figures: dict[str, int]
     ) -> ChangeResult:
         """Commit what metadata alone says."""
-        if not whole:
-            return command.commit_nothing(every.plan)
         where, tested = self.condition.implied, tested_by(self.condition)
+        if not whole:
+            return command.commit_nothing(every, where, tested=tested)
         return command.commit_rewrite(
             (), whole, every, where, figures, mode="metadata", tested=tested
         )

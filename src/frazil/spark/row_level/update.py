@@ -91,13 +91,13 @@ class _Change:
         target = command.target(command.spark, where)
         self._check(command, target, assignments)
         if not target.plan.file_count:
-            return command.commit_nothing(target.plan)
+            return self._nothing(command, target)
         test = repeatable(target, self.condition)
         with command.discarding():
             if command.merges_on_read:
                 deletes = deletes_of(command, target, test)
                 if not deletes.deleted_rows:
-                    return command.commit_nothing(target.plan)
+                    return self._nothing(command, target)
                 updated = target.named(deletes.referenced_paths)
                 changed = rows_matching(updated, test)
                 added = command.write(
@@ -117,7 +117,7 @@ class _Change:
                 )
             counts = rows_by_file(target, test)
             if not counts:
-                return command.commit_nothing(target.plan)
+                return self._nothing(command, target)
             rewritten = target.only(counts)
             figures = {"rows_updated": sum(counts.values())}
             added = command.write(
@@ -130,6 +130,11 @@ class _Change:
             return command.commit_rewrite(
                 added, list(counts), target, where, figures, tested=self._tested(test)
             )
+
+    def _nothing(self, command: Command, target: Target) -> ChangeResult:
+        """Change no row: what the new values read does not count."""
+        tested = tested_by(self.condition)
+        return command.commit_nothing(target, self.condition.implied, tested=tested)
 
     def _tested(self, test: Test) -> RowTest | None:
         """How rows that others add are tested; None where the new values read other rows."""

@@ -23,16 +23,21 @@ class Changes:
     Attributes:
         requirements: what must still hold of the base when the pointer is swapped.
         updates: what changes, in order.
+        reads: those of the requirements that what was read asks for, whatever is changed.
     """
 
     requirements: tuple[Requirement, ...]
     updates: tuple[Update, ...]
+    reads: tuple[Requirement, ...] = ()
 
     @classmethod
-    def of(cls, base: TableMetadata, updates: Sequence[Update]) -> Changes:
-        """The updates with the requirements that they put on their base."""
+    def of(
+        cls, base: TableMetadata, updates: Sequence[Update], reads: Sequence[Requirement] = ()
+    ) -> Changes:
+        """The updates with the requirements that they, and what was read, put on their base."""
         chosen = with_chosen_ids(base, updates)
-        return cls(requirements_for(base, chosen), chosen)
+        asked = (*requirements_for(base, chosen), *reads)
+        return cls(tuple(dict.fromkeys(asked)), chosen, tuple(reads))
 
     @property
     def is_empty(self) -> bool:
@@ -125,12 +130,14 @@ class CompositeOperation:
         """Return the updates of all operations, with requirements on the common base."""
         others_see = base if committed is None else committed
         updates: list[Update] = []
+        reads: list[Requirement] = []
         current = base
         for operation in self._operations:
-            step = operation.changes(current, committed=others_see).updates
-            current = apply_updates(current, step)
-            updates.extend(step)
-        return Changes.of(base, updates)
+            step = operation.changes(current, committed=others_see)
+            current = apply_updates(current, step.updates)
+            updates.extend(step.updates)
+            reads.extend(step.reads)
+        return Changes.of(base, updates, reads)
 
     def before_another(self) -> None:
         """Tell every part."""

@@ -15,7 +15,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.format.snapshots import REPLACE, Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
-from frazil.table.conflicts.rows import OperationRows
+from frazil.table.conflicts.rows import AddedData, OperationRows
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.row_filter import Predicate
 
@@ -75,6 +75,32 @@ class Validation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "isolation", isolation_named(self.isolation))
+
+
+def check_reads(
+    history: History,
+    options: Validation,
+    scope: Scope,
+    added: AddedData,
+    *,
+    metadata: TableMetadata,
+    head: Snapshot | None,
+) -> None:
+    """Refuse what contradicts that the operation read what it did, if it is serializable.
+
+    Args:
+        history: what was committed since the operation read the table.
+        options: what is to be checked.
+        scope: where the operation read.
+        added: tests data that others added there.
+        metadata: of the table as it is.
+        head: of the branch as it is.
+    """
+    if options.isolation == "serializable":
+        added.check(history, scope, metadata, head)
+        check_read_rows_stay(
+            history, options.read_files, rows=options.rows, metadata=metadata, head=head
+        )
 
 
 def check_no_added_deletes(history: History, scope: Scope) -> None:

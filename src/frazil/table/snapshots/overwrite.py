@@ -19,7 +19,7 @@ from frazil.table.conflicts.validation import (
     check_no_added_deletes,
     check_no_new_deletes_for,
     check_no_removed_data,
-    check_read_rows_stay,
+    check_reads,
     check_replaced_files_exist,
 )
 from frazil.table.manifests.file_keys import PartitionSet
@@ -96,11 +96,7 @@ class OverwriteFiles(MergingProducer):
         if not history.snapshots:
             return
         scope = self._scope(options)
-        if options.isolation == "serializable":
-            self._added_by_others.check(history, scope, base, parent)
-            check_read_rows_stay(
-                history, options.read_files, rows=options.rows, metadata=base, head=parent
-            )
+        check_reads(history, options, scope, self._added_by_others, metadata=base, head=parent)
         if not options.check_deletes:
             return
         check_replaced_files_exist(history, data_files=self.removed_data.chosen_files)

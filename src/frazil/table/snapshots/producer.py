@@ -128,22 +128,14 @@ def snapshot_options(
     )
 
 
-class SnapshotProducer(ABC):
-    """An operation whose result is one snapshot.
-
-    A subclass says which manifests the snapshot has and what its summary counts. Manifests are
-    written once and serve every try; the manifest list is written anew for each (rules 136, 216).
-    """
+class BranchOperation:
+    """An operation on the head of a branch, compared with what others committed there."""
 
     def __init__(self, io: FileIO, options: SnapshotOptions = DEFAULT_OPTIONS) -> None:
         self.options = options
         self.files = ManifestFiles(io)
-        self.snapshot_id: int = new_snapshot_id()
-        self._used: tuple[str, ...] = ()
-        self._list: str | None = None
         self._read: dict[int | None, int | None] = {}
         self.own_snapshots: frozenset[int] = frozenset()
-        self.is_built_on = False
 
     def head(self, base: TableMetadata) -> Snapshot | None:
         """Return the snapshot to build on: the head of the branch, None if that is empty.
@@ -195,7 +187,29 @@ class SnapshotProducer(ABC):
             self._read[from_snapshot] = self._committed(base, from_snapshot)
         return self._read[from_snapshot]
 
-    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:  # noqa: B027
+    def _committed(self, base: TableMetadata, snapshot_id: int | None) -> int | None:
+        """The snapshot, or the nearest before it that is not of the operation's transaction."""
+        if snapshot_id not in self.own_snapshots:
+            return snapshot_id
+        chain = (snapshot.snapshot_id for snapshot in base.ancestors_of(snapshot_id))
+        return next((found for found in chain if found not in self.own_snapshots), None)
+
+
+class SnapshotProducer(BranchOperation, ABC):
+    """An operation whose result is one snapshot.
+
+    A subclass says which manifests the snapshot has and what its summary counts. Manifests are
+    written once and serve every try; the manifest list is written anew for each (rules 136, 216).
+    """
+
+    def __init__(self, io: FileIO, options: SnapshotOptions = DEFAULT_OPTIONS) -> None:
+        super().__init__(io, options)
+        self.snapshot_id: int = new_snapshot_id()
+        self._used: tuple[str, ...] = ()
+        self._list: str | None = None
+        self.is_built_on = False
+
+    def validate(self, base: TableMetadata, parent: Snapshot | None) -> None:
         """Check the operation against what was committed since; by default there is nothing."""
 
     @abstractmethod
@@ -276,13 +290,6 @@ class SnapshotProducer(ABC):
         self.files.remove_all()
         if self.options.own_files:
             self.files.io.delete_many(dict.fromkeys(self.options.own_files))
-
-    def _committed(self, base: TableMetadata, snapshot_id: int | None) -> int | None:
-        """The snapshot, or the nearest before it that is not of the operation's transaction."""
-        if snapshot_id not in self.own_snapshots:
-            return snapshot_id
-        chain = (snapshot.snapshot_id for snapshot in base.ancestors_of(snapshot_id))
-        return next((found for found in chain if found not in self.own_snapshots), None)
 
     def _properties(self) -> Mapping[str, str]:
         staged = {} if self.options.wap_id is None else {"wap.id": self.options.wap_id}

@@ -23,7 +23,7 @@ from frazil.table.conflicts.validation import (
     check_no_added_deletes,
     check_no_added_vectors,
     check_no_new_deletes_for,
-    check_read_rows_stay,
+    check_reads,
     check_replaced_files_exist,
     check_rows_not_deleted_by_equality,
 )
@@ -117,11 +117,7 @@ class RowDelta(MergingProducer):
         scope = Scope(
             RowFilter(options.conflict_filter, case_sensitive=options.case_sensitive), partitions
         )
-        if options.isolation == "serializable":
-            self._added_by_others.check(history, scope, base, parent)
-            check_read_rows_stay(
-                history, options.read_files, rows=options.rows, metadata=base, head=parent
-            )
+        check_reads(history, options, scope, self._added_by_others, metadata=base, head=parent)
         if options.check_deletes:
             if self._changed is None:
                 check_no_added_deletes(history, scope)

@@ -124,5 +124,5 @@ def _committed(
     if not counts.is_empty:
         return command.commit_rewrite(added, counts.files, target, where, figures, tested=tested)
     if not done.rows:
-        return command.commit_nothing(target.plan)
+        return command.commit_nothing(target, where, tested=tested)
     return command.commit_added(added, target, where, figures, tested=tested)
