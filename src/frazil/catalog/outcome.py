@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from frazil.errors import AlreadyExistsError, CommitStateUnknownError, FrazilError
 from frazil.format.properties.table import (
@@ -26,6 +27,8 @@ from frazil.storage.paths import redact
 
 _LOG = logging.getLogger(__name__)
 _MAX_DOUBLINGS = 20
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
@@ -88,6 +91,28 @@ def find_outcome(
     Raises:
         CommitStateUnknownError: the catalog could not be asked, or cannot tell any more.
     """
+    answer = first_answer(ask, properties)
+    if answer is not None:
+        return answer
+    raise CommitStateUnknownError(
+        f"{change} was sent and its outcome is unknown ({reason}); no file was deleted"
+    )
+
+
+def first_answer(
+    ask: Callable[[], Answer | None],
+    properties: Mapping[str, str],
+    *,
+    sleep: Callable[[float], None] | None = None,
+) -> Answer | None:
+    """Ask once, and again by the ``commit.status-check.*`` properties while there is no answer.
+
+    Args:
+        ask: what became of a change; None, or an error of Frazil or of the system, if that cannot
+            be told yet.
+        properties: the table's.
+        sleep: waits so many seconds.
+    """
     # The swap was sent: a malformed property must not become its outcome.
     retries = STATUS_CHECKS.of_or_default(properties)
     wait = STATUS_MIN_WAIT.of_or_default(properties) / 1000
@@ -95,19 +120,15 @@ def find_outcome(
     total = STATUS_TIMEOUT.of_or_default(properties) / 1000
     started = time.monotonic()
     for attempt in range(retries + 1):
-        try:
+        with contextlib.suppress(FrazilError, OSError):
             answer = ask()
-        except FrazilError:
-            answer = None
-        if answer is not None:
-            return answer
+            if answer is not None:
+                return answer
         pause = min(longest, wait * 2 ** min(attempt, _MAX_DOUBLINGS))
         if attempt == retries or time.monotonic() - started + pause > total:
             break
-        time.sleep(pause)
-    raise CommitStateUnknownError(
-        f"{change} was sent and its outcome is unknown ({reason}); no file was deleted"
-    )
+        (sleep or time.sleep)(pause)
+    return None
 
 
 @contextlib.contextmanager

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
+from frazil.catalog.outcome import first_answer
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import (
     AccessDeniedError,
@@ -35,10 +37,6 @@ from frazil.format.properties.table import (
     RETRY_MAX_WAIT,
     RETRY_MIN_WAIT,
     RETRY_TIMEOUT,
-    STATUS_CHECKS,
-    STATUS_MAX_WAIT,
-    STATUS_MIN_WAIT,
-    STATUS_TIMEOUT,
 )
 from frazil.table.commit.operation import Changes, Operation
 from frazil.table.commit.turns import turn_of
@@ -95,19 +93,6 @@ class Backoff:
             RETRY_MIN_WAIT.of(properties),
             RETRY_MAX_WAIT.of(properties),
             RETRY_TIMEOUT.of(properties),
-        )
-
-    @classmethod
-    def for_status_checks(cls, properties: Mapping[str, str]) -> Backoff:
-        """The `commit.status-check.*` properties, by default 3 checks, 1 s to 60 s, 30 minutes.
-
-        The swap was sent by then, so a malformed one must not become the answer.
-        """
-        return cls(
-            STATUS_CHECKS.of_or_default(properties),
-            STATUS_MIN_WAIT.of_or_default(properties),
-            STATUS_MAX_WAIT.of_or_default(properties),
-            STATUS_TIMEOUT.of_or_default(properties),
         )
 
     def wait_seconds(self, attempt: int) -> float:
@@ -417,25 +402,16 @@ def find_committed(
     Not seeing the change proves nothing (the swap may still be under way), so None leaves the
     outcome unknown.
     """
-    backoff = Backoff.for_status_checks(properties)
-    started = time.monotonic()
-    for attempt in range(1, backoff.num_retries + 1):
-        try:
-            loaded = catalog.load_table(identifier)
-        except (StorageError, NotFoundError, CommitStateUnknownError):
-            loaded = None
-        if loaded is not None:
-            answer = is_ours(loaded.metadata)
-            if answer is None:
-                return None
-            if answer:
-                return loaded
-        wait = backoff.wait_seconds(attempt)
-        if (time.monotonic() - started + wait) * 1000 > backoff.total_timeout_ms:
-            return None
-        if attempt < backoff.num_retries:
-            sleep(wait)
-    return None
+
+    def ask() -> LoadedTable | Literal[False] | None:
+        loaded = catalog.load_table(identifier)
+        answer = is_ours(loaded.metadata)
+        if answer is None:
+            return False
+        return loaded if answer else None
+
+    found = first_answer(ask, properties, sleep=sleep)
+    return found if isinstance(found, LoadedTable) else None
 
 
 def clean_after_success(operation: Operation, committed: TableMetadata) -> None:
