@@ -52,10 +52,10 @@ def test_statements_and_writers_become_one_commit(tables, spark, rows):
     assert [len(tables.load_table(f"db.{name}").metadata.snapshots) for name in "ab"] > before
 
 
-def _same_id():
+def _same_id(name="a"):
     from pyspark.sql import functions as F
 
-    return F.expr("a.id = s.id")
+    return F.expr(f"{name}.id = s.id")
 
 
 @pytest.mark.check
@@ -128,6 +128,71 @@ def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
     assert spark.sql("SELECT count(*) FROM own_rows").collect()[0][0] == 5
     spark.catalog.dropTempView("own_rows")
     spark.sql("ROLLBACK")
+
+
+ON_ANOTHER_LAKE = (
+    "INSERT INTO other.db.there VALUES (9, 'x')",
+    "INSERT INTO other.db.there.branch_main VALUES (9, 'x')",
+    "INSERT OVERWRITE other.db.there SELECT * FROM lake.db.a",
+    "FROM lake.db.a INSERT INTO other.db.there SELECT *",
+    "WITH s AS (SELECT 9 AS id, 'x' AS n) INSERT INTO other.db.there SELECT * FROM s",
+    "UPDATE other.db.there SET n = 'x'",
+    "DELETE FROM other.db.there WHERE id IN (SELECT id FROM lake.db.a)",
+    "TRUNCATE TABLE other.db.there",
+    "MERGE INTO other.db.there t USING lake.db.a s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    "ALTER TABLE other.db.there ADD COLUMN w INT",
+    "ALTER TABLE other.db.there SET TBLPROPERTIES ('x' = 'y')",
+    "ALTER TABLE other.db.there CREATE BRANCH b",
+    "ALTER TABLE other.db.there RENAME TO other.db.x",
+    "COMMENT ON TABLE other.db.there IS 'x'",
+    "CREATE TABLE other.db.x (id INT)",
+    "CREATE TABLE other.db.x AS SELECT * FROM lake.db.a",
+    "CREATE TABLE other.db.x LIKE lake.db.a",
+    "CREATE OR REPLACE TABLE other.db.there AS SELECT * FROM lake.db.a",
+    "DROP TABLE other.db.there",
+    "CREATE VIEW other.db.v AS SELECT * FROM lake.db.a",
+    "CREATE NAMESPACE other.more",
+    "DROP NAMESPACE other.db CASCADE",
+    "COMMENT ON NAMESPACE other.db IS 'x'",
+)
+WRITERS = {
+    "append": lambda rows: rows.writeTo("other.db.there").append(),
+    "insertInto": lambda rows: rows.write.insertInto("other.db.there"),
+    "saveAsTable": lambda rows: rows.write.mode("overwrite").saveAsTable("other.db.there"),
+    "mergeInto": lambda rows: (
+        rows.alias("s")
+        .mergeInto("other.db.there", _same_id("there"))
+        .whenMatched()
+        .delete()
+        .merge()
+    ),
+    "truncateTable": lambda rows: rows.sparkSession.catalog.truncateTable("other.db.there"),
+    "dropTable": lambda rows: rows.sparkSession.catalog.dropTable("other.db.there"),
+}
+
+
+def test_what_changes_another_lake_is_refused(tables, other, spark, rows, tmp_path):
+    rows.writeTo("other.db.there").create()
+    before = {path: path.read_bytes() for path in (tmp_path / "other").rglob("*") if path.is_file()}
+    spark.sql("USE lake.db")
+    acts = {text: (lambda text=text: spark.sql(text)) for text in ON_ANOTHER_LAKE}
+    acts |= {name: (lambda act=act: act(rows)) for name, act in WRITERS.items()}
+    for act in acts.values():
+        spark.sql("BEGIN")
+        with pytest.raises(ValidationError, match="one of the lake lake, and this is about other"):
+            act()
+        spark.sql("ROLLBACK")
+    after = {path: path.read_bytes() for path in (tmp_path / "other").rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_merge_is_part_of_the_transaction_that_it_is_run_in(tables, spark, rows):
+    merged = rows.alias("s").mergeInto("lake.db.a", _same_id()).whenMatched().delete()
+    spark.sql("BEGIN")
+    merged.merge()
+    assert (count(spark, "a"), seen_by_others(tables, "a")) == (0, 5)
+    spark.sql("ROLLBACK")
+    assert count(spark, "a") == 5
 
 
 def test_which_lake(tables, other, spark):

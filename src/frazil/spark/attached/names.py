@@ -260,6 +260,15 @@ class AttachedContext(SqlContext):
             raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
         return self.loaded(lake.catalog, own)
 
+    def check_changes(self, catalog: Catalog) -> None:
+        """Check that the transaction, if any, is one of the lake whose catalog it is.
+
+        Raises:
+            ValidationError: it is another lake's.
+        """
+        if self.transaction is not None and catalog is not self.catalog:
+            raise _of_another_transaction(self.lake, self.name_of(catalog))
+
     def find(self, parts: Identifier) -> NamedTable | NamedView | None:
         """Return what a name in a query means; None where it is Spark's, or a temporary view's.
 
@@ -309,10 +318,7 @@ def context_of(
     current = names.namespace if names.lake == lake else CurrentNamespace()
     begun = names.begun
     if begun is not None and begun[0].name != lake:
-        raise ValidationError(
-            f"the transaction is one of the lake {begun[0].name}, and this is about {lake}: run "
-            "COMMIT or ROLLBACK first"
-        )
+        raise _of_another_transaction(begun[0].name, lake)
     return AttachedContext(
         spark=spark,
         catalog=names.lakes[lake].catalog,
@@ -321,4 +327,11 @@ def context_of(
         frames=dict(frames or {}),
         names=names,
         lake=lake,
+    )
+
+
+def _of_another_transaction(begun: str, lake: str) -> ValidationError:
+    return ValidationError(
+        f"the transaction is one of the lake {begun}, and this is about {lake}: run COMMIT or "
+        "ROLLBACK first"
     )

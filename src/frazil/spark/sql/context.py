@@ -267,6 +267,24 @@ class SqlContext:
         """
         return self.loaded(self.catalog, self.identifier(parts))
 
+    def to_change(self, parts: Identifier) -> LakeTable:
+        """Return a table that the statement changes.
+
+        Raises:
+            NoSuchTableError: there is none of that name.
+            ValidationError: it is not of the lake that the transaction is one of.
+        """
+        table = self.load(parts)
+        self.check_changes(table.catalog)
+        return table
+
+    def check_changes(self, catalog: Catalog) -> None:
+        """Check that the statement may change tables of a catalog: of the lake's own it may.
+
+        Raises:
+            ValidationError: it is not that of the lake that the transaction is one of.
+        """
+
     def find(self, parts: Identifier) -> NamedTable | NamedView | None:
         """Return what a name in a query means; None where it is nothing of the lake.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -38,7 +39,8 @@ class LakeMergeWriter(MergeIntoWriter):
     ) -> None:
         self._frazil_names = names
         with sparks_errors():
-            target = TableWrite(names=names, parts=parts, rows=rows).target()
+            self._frazil_write = TableWrite(names=names, parts=parts, rows=rows)
+            target = self._frazil_write.target()
             self._frazil_target = (target.catalog, *target.table.identifier[:-1], target.name)
             alias = alias_of_rows(rows) or _free(SOURCE, target.name)
             self._frazil_columns = SourceColumns(rows, alias, self._frazil_target)
@@ -71,7 +73,9 @@ class LakeMergeWriter(MergeIntoWriter):
     def merge(self) -> None:
         """Run the merge."""
         with sparks_errors(), self._frazil_names.change():
-            self._frazil_builder.execute()
+            # A transaction may have begun or ended since the merge was begun.
+            port = self._frazil_write.target().table.port
+            replace(self._frazil_builder, _port=port).execute()
 
     def frazil_add(
         self, method: str, condition: Column | None, values: Mapping[str, Any] | None = None

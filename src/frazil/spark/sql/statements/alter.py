@@ -41,7 +41,7 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
     if change is None:
         raise reader.error("a change of the table is expected, such as ADD COLUMN")
     # The whole statement is read before anything is committed.
-    with context.load(name).port.together() as port:
+    with context.to_change(name).port.together() as port:
         change(context, RowCommands(port), reader)
         reader.finish()
 

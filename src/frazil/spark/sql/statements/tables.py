@@ -406,9 +406,9 @@ def comment(context: SqlContext, reader: WordReader) -> bool:
         updates, removals = ({"comment": text}, ()) if text is not None else ({}, ("comment",))
         context.catalog.update_namespace_properties(name, updates=updates, removals=removals)
     elif text is None:
-        context.load(parts).remove_properties("comment")
+        context.to_change(parts).remove_properties("comment")
     else:
-        context.load(parts).set_properties({"comment": text})
+        context.to_change(parts).set_properties({"comment": text})
     return True
 
 

@@ -69,7 +69,8 @@ def target_of(context: SqlContext, parts: tuple[str, ...]) -> StatementTarget:
     Raises:
         NoSuchTableError: there is none.
         UnsupportedError: the name is that of a view.
-        ValidationError: the name says a tag, a snapshot or a metadata table, which do not change.
+        ValidationError: the name says a tag, a snapshot or a metadata table, which do not change,
+            or the table is of another lake than the transaction.
     """
     found = context.find(parts)
     if isinstance(found, NamedView):
@@ -77,8 +78,9 @@ def target_of(context: SqlContext, parts: tuple[str, ...]) -> StatementTarget:
             f"{'.'.join(parts)} is a view: its rows change with the tables that it reads"
         )
     if found is None:
-        table = context.load(parts)
+        table = context.to_change(parts)
         return StatementTarget(table, None, parts[-1], context.name_of(table.catalog))
+    context.check_changes(found.table.catalog)
     said = found.version
     ref = said.ref
     refs = found.table.metadata.refs
