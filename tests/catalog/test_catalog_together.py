@@ -21,6 +21,7 @@ from frazil.catalog.protocol import Capability, Catalog, TableCommit
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
+    ConflictError,
     FrazilError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -225,21 +226,30 @@ def test_tables_are_loaded_as_of_one_moment(catalog: SqlCatalog) -> None:
     assert load(B).metadata.properties.get("n") is None
 
 
-def test_a_moment_whose_metadata_is_deleted_is_now(catalog: SqlCatalog) -> None:
-    made_table(
-        catalog,
-        "db.short",
-        **{
-            "write.metadata.previous-versions-max": "1",
-            "write.metadata.delete-after-commit.enabled": "true",
-        },
-    )
+SHORT = ("db", "short")
+
+
+@pytest.mark.parametrize("end", ["changed", "another table", "purged"])
+def test_a_moment_whose_metadata_is_deleted_is_no_later_one(catalog: SqlCatalog, end: str) -> None:
+    properties = {
+        "write.metadata.previous-versions-max": "1",
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+    made_table(catalog, "db.short", **properties)
     load = catalog.loading_as_of_now()
     for number in range(3):
-        catalog.commit_tables([change(("db", "short"), n=str(number)), change(A, n=str(number))])
-    assert load(("db", "short")).metadata.properties["n"] == "2"
+        catalog.commit_tables([change(SHORT, n=str(number)), change(A, n=str(number))])
     files = [path for path in metadata_files(catalog) if "/short/" in path]
     assert len(files) == 2
+    if end != "changed":
+        catalog.purge_table(SHORT)
+    if end == "another table":
+        made_table(catalog, "db.short")
+    with pytest.raises(NoSuchTableError if end == "purged" else ConflictError):
+        load(SHORT)
+    assert load(A).metadata.properties.get("n") is None
+    if end == "changed":
+        assert catalog.loading_as_of_now()(SHORT).metadata.properties["n"] == "2"
 
 
 def test_a_folder_commits_each_table_alone(tmp_path: Path) -> None:

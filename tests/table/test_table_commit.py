@@ -86,6 +86,7 @@ class SilentCatalog(FilesystemCatalog):
 
     commits = True
     silent = False
+    looks: int | None = None
 
     def commit_table(
         self, identifier: Any, requirements: Any, updates: Any, **base: Any
@@ -95,7 +96,14 @@ class SilentCatalog(FilesystemCatalog):
             return super().commit_table(identifier, requirements, updates, **base)
         if self.commits:
             super().commit_table(identifier, requirements, updates, **base)
+        self.looks = 0
         raise CommitStateUnknownError("no answer")
+
+    def load_table(self, identifier: Any) -> LoadedTable:
+        """Load it, and count that after a commit without an answer."""
+        if self.looks is not None:
+            self.looks += 1
+        return super().load_table(identifier)
 
 
 def test_a_retry_reuses_manifests_and_writes_a_list_a_try(racing: Opening) -> None:
@@ -202,6 +210,19 @@ def test_a_commit_without_an_answer_that_took_place_is_found(
             tx.set_properties(x="y")
             tx.files.append([B])
     assert names(table) == ["a", "b"]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_an_answer_is_looked_for_once_and_as_often_again(tmp_path: Path, retries: int) -> None:
+    catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
+    table = make_table(catalog, properties={"commit.status-check.num-retries": str(retries)})
+    catalog.silent = True
+    table.files.append([A])
+    assert (names(table), catalog.looks) == (["a"], 1)
+    catalog.commits = False
+    with pytest.raises(CommitStateUnknownError):
+        table.files.append([B])
+    assert catalog.looks == retries + 1
 
 
 @pytest.mark.parametrize("commits", [True, False])

@@ -360,7 +360,7 @@ class Catalog(ViewMethods, ABC):
         """Return what loads tables as all of them are at this moment, where the catalog can.
 
         Elsewhere, as here, a table is as it is when it is loaded. What it raises is as of
-        `load_table`.
+        `load_table`, and ConflictError where what was there at this moment is gone.
         """
         return self.load_table
 

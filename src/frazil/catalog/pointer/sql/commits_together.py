@@ -20,7 +20,12 @@ from frazil.catalog.pointer.sql.namespaces import SqlNamespaces
 from frazil.catalog.pointer.sql.rows import SqlRows, row_key
 from frazil.catalog.pointer.sql.schema import TABLES
 from frazil.catalog.protocol import Capability, LoadedTable, TableCommit
-from frazil.errors import MissingFileError, TableAlreadyExistsError, ValidationError
+from frazil.errors import (
+    ConflictError,
+    MissingFileError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
 from frazil.format.changes import (
     AssertCreate,
     apply_updates,
@@ -113,9 +118,17 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
             location = self._rows.location_in(identifier, pointers[key])
             try:
                 metadata = read_metadata(self.io, location)
-            except MissingFileError:
-                # Old metadata files may be deleted, and tables purged: this is what is there.
-                return self.load_table(identifier)
+            except MissingFileError as error:
+                # Old metadata files may be deleted, and tables purged: that raises by itself.
+                now = self.load_table(identifier)
+                if now.metadata_location != location:
+                    raise ConflictError(
+                        f"{shown(identifier)} cannot be read as it was at this transaction's "
+                        "begin: others have changed it since, and its metadata file of then is "
+                        "deleted. Run the transaction again; use the table early in it, or keep "
+                        "more files by write.metadata.previous-versions-max"
+                    ) from error
+                return now
             return self._loaded(identifier, metadata, location)
 
         return load
