@@ -95,8 +95,6 @@ def test_a_table_that_a_command_only_read(catalog: Catalog, rival: str) -> None:
 @pytest.mark.parametrize("rival", RIVALS)
 def test_steps_of_one_table(catalog: Catalog, rival: str) -> None:
     act, conflicts = RIVALS[rival]
-    if rival in ("rewritten files", "the rows that decided go", "they replace others"):
-        pytest.skip("the step before conflicts by itself")
     table = loaded(catalog)
     tx = table.transaction()
     tx.files.append([data_file("own", "tue")])

@@ -144,6 +144,10 @@ class TransactionPort(CollectingPort):
 
     def commit_operations(self, operations: CompositeOperation) -> LoadedTable:
         """Commit operations, and let the handle show the table with them."""
+        if self._reads and not self._table.updates:
+            # What changes nothing is as if it had been done when it read.
+            abandon(operations)
+            return self._base
         staged = self._staged
         committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
         self._handle.committed(committed, operations.made_snapshots)
