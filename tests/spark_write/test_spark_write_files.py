@@ -109,7 +109,9 @@ PARTITIONINGS = [
 ]
 
 
-@pytest.mark.parametrize("case", in_circles(map(pytest.param, PARTITIONINGS), test=1), ids=lambda c: c[0][0])
+@pytest.mark.parametrize(
+    "case", in_circles(map(pytest.param, PARTITIONINGS), test=1), ids=lambda c: c[0][0]
+)
 def test_partitions_come_from_the_rows_and_stay_in_the_files(spark, tmp_path, case):
     partition_by, expected, folder = case
     metadata = table(tmp_path, SIMPLE, partition_by=partition_by)
@@ -338,7 +340,9 @@ BAD_VALUES = [
 ]
 
 
-@pytest.mark.parametrize("case", in_circles(map(pytest.param, BAD_VALUES), test=1), ids=lambda c: str(c[0]))
+@pytest.mark.parametrize(
+    "case", in_circles(map(pytest.param, BAD_VALUES), test=1), ids=lambda c: str(c[0])
+)
 def test_bad_values_stop_the_write_and_leave_nothing(spark, tmp_path, case):
     field_type, required, sql, words = case
     schema = Schema((column(1, "c", field_type, required=required),))
