@@ -113,6 +113,7 @@ def run_killed(step: int, *, after: bool, properties: dict[str, str], report: in
         os.write(report, b"c%d\n" % number)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("properties", "after", "each"),
     [

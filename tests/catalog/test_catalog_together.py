@@ -362,6 +362,7 @@ def killed_at(properties: dict[str, str], step: int, after: bool) -> None:
     catalog.commit_tables(commits)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("properties", "after"),
     [("sqlite", True), *(only_in_soak(*each) for each in KILLED)],

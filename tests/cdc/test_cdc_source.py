@@ -486,6 +486,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "case", [only_in_soak(c) if c != "moved while it is read" else c for c in BESIDE]
 )

@@ -19,7 +19,6 @@ from click.testing import CliRunner
 from pages import DOCUMENTS, ROOT, blocks_of, masked
 from test_docs_words import public_functions
 
-from ci_share import in_circles
 from frazil.cli import main
 from frazil.cli.sql.statements import statements_of
 from programs import run_program
@@ -28,8 +27,18 @@ pytestmark = pytest.mark.spark
 
 HERE = ROOT / "docs" / "index.md"
 RUN = {"python", "console"}
+OF_EACH_KIND = {
+    ROOT / "README.md",
+    HERE,
+    *(ROOT / "docs" / "howto" / f"{name}.md" for name in ("attach", "cli", "sql")),
+}
+"""Pages that `make test` takes: Python, a console and SQL, by sessions of each kind."""
 PAGES = [
-    pytest.param(page, id=str(page.relative_to(ROOT)))
+    pytest.param(
+        page,
+        id=str(page.relative_to(ROOT)),
+        marks=() if page in OF_EACH_KIND else pytest.mark.check,
+    )
     for page in DOCUMENTS
     if any(block.language in RUN for block in blocks_of(page))
 ]
@@ -60,7 +69,7 @@ def place(tmp_path, monkeypatch):
     return put
 
 
-@pytest.mark.parametrize("page", in_circles(PAGES, test=1))
+@pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, request):
     name = str(page.relative_to(ROOT))
     blocks = [block for block in blocks_of(page) if not block.is_left_alone]

@@ -13,6 +13,7 @@ import importlib.abc
 import importlib.machinery
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -199,6 +200,18 @@ def install() -> None:
             raise RuntimeError(f"{name} is imported before the recorder: others have its functions")
         watch(sys.modules[name], watched)
     sys.meta_path.insert(0, Finder(places))
+    os.kill = noting_kills(os.kill)
+
+
+def noting_kills(kill: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Return `os.kill` that notes a process which ends at once, itself or another."""
+
+    def noting(pid: int, number: int) -> None:
+        if number == signal.SIGKILL:
+            RECORD.note(happening("kill")((), {}, None))
+        kill(pid, number)
+
+    return noting
 
 
 # Modules of tests that pytest loads next import what is watched.

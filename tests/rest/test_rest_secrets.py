@@ -189,6 +189,7 @@ def test_the_job_did_what_it_was_to_do(run: Run) -> None:
         assert b"fs.s3a.bucket.warehouse.secret.key=*********(redacted)" in events
 
 
+@pytest.mark.check
 def test_no_secret_is_anywhere(run: Run) -> None:
     found = leaks("what was printed", run.printed.encode())
     for folder in (run.out, run.lake):

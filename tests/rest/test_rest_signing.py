@@ -163,6 +163,7 @@ def test_old_names_of_the_signers_place(signing: Signing) -> None:
         catalog.close()
 
 
+@pytest.mark.check
 def test_what_the_server_wants_with_each_request(signing: Signing) -> None:
     config = {"properties": {"ticket": "t-1"}, "headers": {"X-Signer": ["a", "b"]}}
     signing.server.table |= {"remote-signing-config": config}

@@ -183,6 +183,7 @@ def requests_of_a_history(server: Running) -> int:
     return counted.count
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("after", in_circles([False, True], test=1))
 def test_a_lost_answer_at_every_request(server: Running, after: bool) -> None:
     """With keys nobody sees that an answer was lost."""
@@ -203,6 +204,7 @@ def test_a_lost_answer_at_every_request(server: Running, after: bool) -> None:
         assert catalog.load_namespace_properties(f"s{at}")["k"] == "2"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("after", [False, True])
 def test_a_client_killed_at_every_request(server: Running, after: bool) -> None:
     """What was acknowledged is there, and at most the one change that was under way."""

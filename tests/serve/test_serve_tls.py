@@ -152,6 +152,7 @@ def test_files_that_are_no_certificate(tmp_path: Path, certificates: Certificate
             CatalogServer(sql_catalog(tmp_path), listening=Listening(port=0, **pair))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("workers", in_circles(["1", "2"], test=1))
 def test_the_command_with_a_certificate(
     tmp_path: Path, certificates: Certificates, workers: str

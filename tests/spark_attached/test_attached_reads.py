@@ -54,6 +54,7 @@ def test_parameters_and_what_stands_in_braces(tables, spark, rows):
     assert [tuple(row) for row in joined.collect()] == [("n2",)]
 
 
+@pytest.mark.check
 def test_a_change_in_one_lake_from_a_query_over_another(tables, spark, plain):
     spark.sql("INSERT INTO lake.db.t SELECT id + 10, n FROM other.db.t")
     spark.sql("WITH a AS (SELECT * FROM other.db.t) INSERT INTO lake.db.t SELECT 99, n FROM a")

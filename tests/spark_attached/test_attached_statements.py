@@ -45,6 +45,13 @@ def test_each_kind_of_statement(spark, lake):
     assert spark.sql("SHOW VIEWS IN lake.db").count() == 0
     snapshots = found(spark.sql("CALL lake.system.ancestors_of('db.t')"))
     assert len(snapshots) == 3
+    spark.sql(f"ALTER TABLE lake.db.t SET LOCATION '{lake.load_table('db.t').location}x'")
+    assert lake.load_table("db.t").location.endswith("tx")
+    spark.sql("BEGIN")
+    spark.sql("DELETE FROM lake.db.t WHERE id = 2")
+    assert lake.load_table("db.t").scan().count() == 2
+    spark.sql("COMMIT")
+    assert lake.load_table("db.t").scan().count() == 1
     spark.sql("TRUNCATE TABLE lake.db.t")
     assert found(spark.table("lake.db.t")) == []
     spark.sql("DROP TABLE lake.db.t")

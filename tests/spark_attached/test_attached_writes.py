@@ -85,6 +85,7 @@ def test_write_to(lake, spark, rows):
     assert spark.table("lake.db.none").count() == 5
 
 
+@pytest.mark.check
 def test_partitions_that_rows_go_to_are_overwritten(lake, spark, rows, session):
     rows.writeTo("lake.db.t").partitionedBy("n").create()
     rows.where("id = 1").writeTo("lake.db.t").overwritePartitions()
@@ -101,6 +102,7 @@ def test_partitions_that_rows_go_to_are_overwritten(lake, spark, rows, session):
     assert [row.id for row in spark.table("lake.db.t").collect()] == [3]
 
 
+@pytest.mark.check
 def test_options_of_the_java_runtime(lake, spark, rows):
     rows.writeTo("lake.db.t").create()
     lake.load_table("db.t").create_branch("audit")
@@ -129,6 +131,7 @@ MERGES = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("kind", "expected"), in_circles(MERGES, test=1))
 def test_merge(lake, spark, rows, kind, expected):
     rows.writeTo("lake.db.t").create()

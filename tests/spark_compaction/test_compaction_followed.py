@@ -115,6 +115,7 @@ def test_threads_that_delete_again_and_again_let_it_commit(lake, monkeypatch):
     assert set(ids(made)) == set(range(60)) - {2, 3, 20, 22, 24}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "rival", ["update", only_in_soak("delete"), only_in_soak("whole partition")]
 )

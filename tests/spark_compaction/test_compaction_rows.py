@@ -293,6 +293,7 @@ def test_groups_are_ordered_and_cut_as_asked(lake):
     assert result.rewritten_data_files_count == 3
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("arguments", "version", "by"),
     in_circles(

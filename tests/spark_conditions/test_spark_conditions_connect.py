@@ -8,6 +8,8 @@ import pytest
 
 from programs import run_program
 
+pytestmark = pytest.mark.check
+
 
 @pytest.mark.spark
 def test_conditions_over_connect(connect_url: str) -> None:

@@ -101,7 +101,7 @@ def commit(table, written: WrittenDeletes):
         (2, "file", "driver"),
         only_in_soak(2, "file", "executors"),
         only_in_soak(2, "partition", "driver"),
-        (2, "partition", "kept by executors"),
+        only_in_soak(2, "partition", "kept by executors"),
         only_in_soak(3, "file", "driver"),
         (3, "partition", "executors"),
         only_in_soak(3, "file", "kept by executors"),

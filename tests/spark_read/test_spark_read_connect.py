@@ -40,6 +40,7 @@ def test_a_table_is_read_over_connect(connect_url: str, tmp_path: Path) -> None:
     assert "FLOATS [1, 1, 1, 1] 1" in said
 
 
+@pytest.mark.check
 def test_deletes_apply_over_connect(connect_url: str, tmp_path: Path) -> None:
     said = run_program(HERE / "connect_deletes.py", connect_url, tmp_path)
     (line,) = [line for line in said.splitlines() if line.startswith("RESULT ")]

@@ -121,6 +121,7 @@ def test_each_kind_of_clause(lake, spark, monkeypatch, joined_once, mode, clause
     assert {k: after[k] for k in after if k in ids} == {k: ids[k] for k in after if k in ids}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("mode", "told"),
     these([(MODES[0], TOLD[1])], MODES, TOLD),

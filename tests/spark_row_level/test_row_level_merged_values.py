@@ -52,6 +52,7 @@ def run(table, source):
     )
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("bounds", "mode", "version", "parts"),
     one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]], without=("few", []), test=1),

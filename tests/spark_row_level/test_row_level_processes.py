@@ -146,7 +146,7 @@ SOAK = [
     ("filesystem", "snapshot", "merge-on-read", 2),
 ]
 CASES = [
-    ("sql", "serializable", "merge-on-read", 3, 2, 5, 1),
+    only_in_soak("sql", "serializable", "merge-on-read", 3, 2, 5, 1),
     *(only_in_soak(*each, SOAK_WRITERS, SOAK_SECONDS, 0) for each in SOAK),
     only_in_soak("sql", "serializable", "merge-on-read", 2, 2, 20, 10),
     only_in_soak("filesystem", "serializable", "copy-on-write", 3, 2, 20, 10),

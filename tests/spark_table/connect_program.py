@@ -37,6 +37,9 @@ def main(remote: str, warehouse: str) -> None:
     made = lake.create_table_as_select("db.u", table.scan(where="city = 'b'").to_df())
     made.overwrite_partitions(spark.sql("select 7L as id, 'q' as city, array('r') as tags"))
     found["made"] = [row.id for row in made.to_df().collect()]
+    made.append(spark.sql("select 8L as id, 'q' as city, array('r') as tags"))
+    compact = "CALL system.rewrite_data_files('db.u', options => map('rewrite-all', 'true'))"
+    found["compacted"] = lake.sql(compact).collect()[0].asDict()["rewritten_data_files_count"]
     try:
         table.append(spark.sql("select cast(null as bigint) id"))
     except frazil.FrazilError as error:

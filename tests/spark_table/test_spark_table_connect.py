@@ -28,5 +28,6 @@ def test_reads_and_writes_work_over_spark_connect(connect_url, tmp_path):
         "formats": ["PARQUET"],
         "partitions": [["a", 4], ["b", 3]],
         "made": [7],
+        "compacted": 2,
     }
     assert refused.startswith("SchemaMismatchError: the column 'id' is required")

@@ -231,6 +231,7 @@ def test_the_second_of_two_commits(files_catalog: Catalog, case: str) -> None:
     assert table.refresh().metadata == before
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("case", EVERY_CASE)
 def test_the_second_step_of_a_transaction_conflicts_as_it_does_alone(
     files_catalog: Catalog, case: str
