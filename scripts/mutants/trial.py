@@ -1,0 +1,137 @@
+"""What cases say of a copy: which one failed, or that none did."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mutants.cases import Case
+from mutants.trees import Tree
+
+SECONDS_OF_A_CASE = 90.0
+"""A case hangs that takes so long and ten times what it took once: a Spark may start for it."""
+SECONDS_IN_ALL = 300.0
+
+
+@dataclass
+class Verdict:
+    """What became of a run.
+
+    Attributes:
+        failed: the cases that failed, and the circle of each.
+        began: how many cases began.
+        hung: the last case did not end.
+        crashed: the process ended as no process of pytest does.
+    """
+
+    failed: dict[str, str] = field(default_factory=dict)
+    began: list[str] = field(default_factory=list)
+    hung: bool = False
+    crashed: bool = False
+
+
+def try_cases(
+    tree: Tree,
+    cases: Sequence[Case],
+    *,
+    new_in: Collection[str] = (),
+    known: Collection[str] = (),
+    all_of_them: bool = False,
+) -> Verdict:
+    """Run cases in a process of its own, to the first failure.
+
+    Args:
+        new_in: files of tests of which the cases that are not `known` run too, before the others.
+        all_of_them: go on after a failure.
+    """
+    told = tree.folder / "told.jsonl"
+    told.unlink(missing_ok=True)
+    chosen = {
+        "ids": [case.id for case in cases],
+        "known": sorted(known) if new_in else None,
+        "told": str(told),
+    }
+    (tree.folder / "chosen.json").write_text(json.dumps(chosen))
+    files = dict.fromkeys([*new_in, *(case.file for case in cases)])
+    there = [name for name in files if (tree.folder / name).exists()]
+    command = [str(tree.python), "-m", "pytest", "-p", "mutants.chosen", "--tb=short"]
+    with (tree.folder / "printed.txt").open("wb") as printed:
+        process = subprocess.Popen(
+            [*command, *([] if all_of_them else ["-x"]), *there],
+            cwd=tree.folder,
+            env={
+                **os.environ,
+                "FRAZIL_CHOSEN": str(tree.folder / "chosen.json"),
+                "POLARS_MAX_THREADS": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            seconds = {case.id: case.seconds for case in cases}
+            late = _wait(process, told, seconds, without_end=all_of_them)
+        finally:
+            _end(process)
+    verdict = Verdict(hung=late == "case")
+    for event in _events(told):
+        if "began" in event:
+            verdict.began.append(event["began"])
+        else:
+            verdict.failed.setdefault(event["failed"], event["circle"])
+    verdict.crashed = late is None and process.returncode not in (0, 1, 5)
+    return verdict
+
+
+def _wait(
+    process: subprocess.Popen[bytes], told: Path, seconds: dict[str, float], *, without_end: bool
+) -> str | None:
+    """Wait for the process; `case` where one hangs, `all` where all take too long."""
+    began = since = time.monotonic()
+    size, last = 0, ""
+    while True:
+        try:
+            process.wait(0.3)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            return None
+        now = time.monotonic()
+        if told.exists() and told.stat().st_size != size:
+            size, since = told.stat().st_size, now
+            last = next((event["began"] for event in _events(told)[::-1] if "began" in event), "")
+        if now - since > SECONDS_OF_A_CASE + 10 * seconds.get(last, 0.0):
+            return "case"
+        if not without_end and now - began > SECONDS_IN_ALL:
+            return "all"
+
+
+def _events(told: Path) -> list[dict[str, Any]]:
+    if not told.exists():
+        return []
+    return [
+        json.loads(line) for line in told.read_text().splitlines(keepends=True) if line[-1:] == "\n"
+    ]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of a run: by SIGTERM, on which the tests end their servers."""
+    for signal_sent, seconds in ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0)):
+        if process.poll() is None:
+            os.killpg(process.pid, signal_sent)
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                continue
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
