@@ -18,6 +18,7 @@ from mutants.trees import Tree
 SECONDS_OF_A_CASE = 90.0
 """A case hangs that takes so long and ten times what it took once: a Spark may start for it."""
 SECONDS_IN_ALL = 300.0
+"""A run ends after so long. Both are longer on a machine that has more to do than it can."""
 
 
 @dataclass
@@ -104,13 +105,13 @@ def _wait(
             pass
         else:
             return None
-        now = time.monotonic()
+        now, busy = time.monotonic(), max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
         if told.exists() and told.stat().st_size != size:
             size, since = told.stat().st_size, now
             last = next((event["began"] for event in _events(told)[::-1] if "began" in event), "")
-        if now - since > SECONDS_OF_A_CASE + 10 * seconds.get(last, 0.0):
+        if now - since > busy * (SECONDS_OF_A_CASE + 10 * seconds.get(last, 0.0)):
             return "case"
-        if not without_end and now - began > SECONDS_IN_ALL:
+        if not without_end and now - began > busy * SECONDS_IN_ALL:
             return "all"
 
 
