@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from mutants.cases import CIRCLES
+from mutants.cases import CIRCLES, ROOT
 from mutants.record import Record, make_record, statements
 from mutants.run import Outcome, Run, all_sites, difference, faults, place, report, summary
 from mutants.sequence import sequence
 from mutants.sites import Site
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 def main() -> int:
     """Run what the arguments ask for; the exit status."""
+    # In the background a shell ignores the one, and on the other nothing would be cleaned up.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     options = _arguments()
     commit = _git("rev-parse", "HEAD")
     if options.what == "run" and _git("status", "--porcelain", "src", "tests"):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 CIRCLES = ("test", "check")
 """Circles that are to find faults, the first first; `make soak` has the rest."""
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS = (ROOT / "scripts", ROOT / "tests")
+"""Where this package lies, and what it uses of the tests: `ci_share` and `rooms`."""
 SERVERS = {"spark", "connect_url", "postgres", "logical", "s3", "glue"}
 """Fixtures and marks of cases for which a server starts first."""
-
-
-def circle(marks: Collection[str]) -> str:
-    """The circle of a case with these marks."""
-    return next((name for name in ("soak", "check") if name in marks), "test")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from pathlib import PurePath
 
 from mutants.cases import CIRCLES, Case
 from mutants.record import Record
+from mutants.sequence import room
 from mutants.sites import Site
+from rooms import tests_of
 
 MOST_CASES = 200
 MOST_SECONDS = 60.0
@@ -42,12 +44,14 @@ def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) ->
         return Choice(_ordered(cases, MOST_SECONDS), len(cases), "its line")
     if site.function and (cases := record.cases_of(site.path, range(*site.function))):
         return Choice(_ordered(cases, SECONDS_OF_A_ROOM), len(cases), "its function")
-    if cases := record.cases_of(site.path, inside):
-        seconds = SECONDS_OF_A_ROOM if site.function else MOST_SECONDS
-        return Choice(_ordered(cases, seconds), len(cases), "its module")
-    folder = PurePath(site.path).parent
-    beside = [path for path in modules if PurePath(path).parent == folder]
-    near = {case for path in beside for case in record.cases_of(path, modules[path])}
+    cases = record.cases_of(site.path, inside)
+    if cases and not site.function:
+        return Choice(_ordered(cases, MOST_SECONDS), len(cases), "its module")
+    folders = {f"tests/{path.name}" for path in tests_of(room(site))}
+    beside = [
+        case for case in record.cases.values() if PurePath(case.file).parent.as_posix() in folders
+    ]
+    near = {*cases, *(case for case in beside if case.circle in CIRCLES)}
     return Choice(_ordered(near, SECONDS_OF_A_ROOM), len(near), "its room")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mutants.cases import circle
+from ci_share import circle_of
 
 _CHOSEN: dict[str, Any] = json.loads(Path(os.environ["FRAZIL_CHOSEN"]).read_text())
 _CIRCLES: dict[str, str] = {}
@@ -29,7 +29,7 @@ def _tell(**event: Any) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the chosen ones, in their order."""
     for item in items:
-        _CIRCLES[item.nodeid] = circle([mark.name for mark in item.iter_markers()])
+        _CIRCLES[item.nodeid] = circle_of([mark.name for mark in item.iter_markers()])
     places = {id: place for place, id in enumerate(_CHOSEN["ids"])}
     if _CHOSEN["known"] is not None:
         known = {*_CHOSEN["known"], *(id for id, name in _CIRCLES.items() if name == "soak")}

@@ -19,7 +19,7 @@ from pathlib import Path
 import coverage
 from coverage.numbits import numbits_to_nums
 
-from mutants.cases import CIRCLES, Case
+from mutants.cases import CIRCLES, PLUGINS, Case
 
 
 class Record:
@@ -152,7 +152,7 @@ def _run_folders(left: queue.SimpleQueue[Path], folder: Path, root: Path) -> Non
         command = [sys.executable, "-m", "pytest", "-p", "mutants.recorder", "-m", "not soak"]
         variables = {
             **os.environ,
-            "PYTHONPATH": str(root / "scripts"),
+            "PYTHONPATH": os.pathsep.join(map(str, PLUGINS)),
             "FRAZIL_RECORD": str(folder / path.name),
             "POLARS_MAX_THREADS": "1",
         }

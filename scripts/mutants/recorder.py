@@ -15,10 +15,11 @@ from pathlib import Path
 import coverage
 import pytest
 
-from mutants.cases import SERVERS, circle
+from ci_share import circle_of
+from mutants.cases import SERVERS
 
 _PATH = Path(os.environ["FRAZIL_RECORD"])
-_SOURCE = Path(__file__).resolve().parents[2] / "src" / "frazil"
+_SOURCE = Path("src/frazil").resolve()
 # Begins with the plugin: what is imported along with conftest.py is measured too.
 _COVERAGE = coverage.Coverage(
     data_file=str(_PATH.with_suffix(".lines")), source=[str(_SOURCE)], config_file=False
@@ -40,7 +41,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     fixtures: list[str] = getattr(item, "fixturenames", [])
     case = {
         "id": item.nodeid,
-        "circle": circle(marks),
+        "circle": circle_of(marks),
         "seconds": round(_PHASES.get("call", 0.0) + min(_PHASES.get("setup", 0.0), 2.0), 3),
         "server": bool(SERVERS & {*marks, *fixtures}),
         "passed": not _BAD and "call" in _PHASES,

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mutants.cases import CIRCLES, Case
@@ -20,7 +20,7 @@ from mutants.record import Record, inside_functions
 from mutants.sequence import room
 from mutants.sites import Site, sites_of
 from mutants.trees import Tree, trees
-from mutants.trial import Verdict, try_cases
+from mutants.trial import SECONDS_OF_A_CASE, Verdict, try_cases
 
 ENOUGH = (11, 12)
 """So many of so many faults are to be found."""
@@ -54,6 +54,8 @@ class Run:
         root: the checkout.
         commit: what the copies are made of.
         new_in: files of tests with cases that the record does not know, which try each fault too.
+        patience: seconds after which a case hangs that took none once.
+        stop: ends what runs when it is set.
     """
 
     root: Path
@@ -61,11 +63,14 @@ class Run:
     record: Record
     jobs: int
     new_in: Sequence[str] = ()
+    patience: float = SECONDS_OF_A_CASE
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def outcomes(self, sites: Sequence[Site]) -> Iterator[Outcome]:
         """Each fault's outcome as it is known, then once more those that sound code has as well."""
         folder = self.root / ".mutants" / "trees" / str(os.getpid())
         with trees(folder, root=self.root, commit=self.commit, count=self.jobs) as copies:
+            self._check_sound(copies)
             done: dict[Site, Outcome] = {}
             for outcome in self._all(copies, sites, frozenset()):
                 done[outcome.site] = outcome
@@ -98,17 +103,35 @@ class Run:
             try:
                 for done in as_completed(started):
                     yield done.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def _one(self, copy: Tree, site: Site, choice: Choice, without: frozenset[str]) -> Outcome:
         began = time.monotonic()
         cases = [case for case in choice.cases if case.id not in without]
         with copy.broken(site):
-            verdict = try_cases(copy, cases, new_in=self.new_in, known=self._known())
+            verdict = try_cases(
+                copy,
+                cases,
+                new_in=self.new_in,
+                known=self._known(),
+                patience=self.patience,
+                stop=self.stop,
+            )
         by, circle, how = _found(verdict, cases)
         seconds = time.monotonic() - began
         return Outcome(site, choice, by, circle, how, len(verdict.began), seconds)
+
+    def _check_sound(self, copies: Sequence[Tree]) -> None:
+        """Run a case in each copy, since all faults would be found where nothing can run."""
+        case = min(self.record.cases.values(), key=lambda case: (case.server, case.seconds))
+        for copy in copies:
+            verdict = try_cases(copy, [case], stop=self.stop)
+            if verdict.failed or verdict.crashed or verdict.hung:
+                printed = (copy.folder / "printed.txt").read_text()
+                raise RuntimeError(f"{case.id} fails without a fault:\n{printed}")
 
     def _failing_anyway(self, copies: Sequence[Tree], found: Iterable[Outcome]) -> frozenset[str]:
         """Of the cases that found faults, those that fail without one."""
@@ -116,7 +139,7 @@ class Run:
         cases = [case for id, case in self.record.cases.items() if id in by]
         if not cases:
             return frozenset()
-        return frozenset(try_cases(copies[0], cases, all_of_them=True).failed) & by
+        return frozenset(try_cases(copies[0], cases, all_of_them=True, stop=self.stop).failed) & by
 
     def _modules(self) -> dict[str, frozenset[int]]:
         return _inside(self.root / "src" / "frazil", self.root)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutants.cases import PLUGINS
 from mutants.sites import Site
 
 
@@ -54,10 +55,14 @@ def make_tree(folder: Path, *, root: Path, commit: str) -> Tree:
     if shared.is_dir() and not link.exists():
         link.symlink_to(shared)
     venv.create(folder / ".venv", symlinks=True)
+    plugins = [folder / ".plugins" / path.name for path in PLUGINS]
+    shutil.copytree(Path(__file__).parent, plugins[0] / Path(__file__).parent.name)
+    plugins[1].mkdir()
+    shutil.copy(PLUGINS[1] / "ci_share.py", plugins[1])
     here = sysconfig.get_path("purelib")
     there = here.replace(sysconfig.get_path("data"), str(folder / ".venv"), 1)
     # A folder that is named comes before what those packages name: the checkout's own sources.
-    lines = [folder / "src", root / "scripts", f"import site; site.addsitedir({here!r})"]
+    lines = [folder / "src", *plugins, f"import site; site.addsitedir({here!r})"]
     Path(there, "copy.pth").write_text("".join(f"{line}\n" for line in lines))
     return Tree(folder)
 

@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +47,16 @@ def try_cases(
     new_in: Collection[str] = (),
     known: Collection[str] = (),
     all_of_them: bool = False,
+    patience: float = SECONDS_OF_A_CASE,
+    stop: threading.Event,
 ) -> Verdict:
     """Run cases in a process of its own, to the first failure.
 
     Args:
         new_in: files of tests of which the cases that are not `known` run too, before the others.
         all_of_them: go on after a failure.
+        patience: seconds after which a case hangs that took none once.
+        stop: ends the run when it is set.
     """
     told = tree.folder / "told.jsonl"
     told.unlink(missing_ok=True)
@@ -62,6 +68,8 @@ def try_cases(
     (tree.folder / "chosen.json").write_text(json.dumps(chosen))
     files = dict.fromkeys([*new_in, *(case.file for case in cases)])
     there = [name for name in files if (tree.folder / name).exists()]
+    if not there:
+        return Verdict()
     command = [str(tree.python), "-m", "pytest", "-p", "mutants.chosen", "--tb=short"]
     with (tree.folder / "printed.txt").open("wb") as printed:
         process = subprocess.Popen(
@@ -79,7 +87,8 @@ def try_cases(
         )
         try:
             seconds = {case.id: case.seconds for case in cases}
-            late = _wait(process, told, seconds, without_end=all_of_them)
+            bound = inf if all_of_them else SECONDS_IN_ALL
+            late = _wait(process, told, seconds, patience=patience, bound=bound, stop=stop)
         finally:
             _end(process)
     verdict = Verdict(hung=late == "case")
@@ -93,7 +102,13 @@ def try_cases(
 
 
 def _wait(
-    process: subprocess.Popen[bytes], told: Path, seconds: dict[str, float], *, without_end: bool
+    process: subprocess.Popen[bytes],
+    told: Path,
+    seconds: dict[str, float],
+    *,
+    patience: float,
+    bound: float,
+    stop: threading.Event,
 ) -> str | None:
     """Wait for the process; `case` where one hangs, `all` where all take too long."""
     began = since = time.monotonic()
@@ -109,9 +124,9 @@ def _wait(
         if told.exists() and told.stat().st_size != size:
             size, since = told.stat().st_size, now
             last = next((event["began"] for event in _events(told)[::-1] if "began" in event), "")
-        if now - since > busy * (SECONDS_OF_A_CASE + 10 * seconds.get(last, 0.0)):
+        if now - since > busy * (patience + 10 * seconds.get(last, 0.0)):
             return "case"
-        if not without_end and now - began > busy * SECONDS_IN_ALL:
+        if stop.is_set() or now - began > busy * bound:
             return "all"
 
 
