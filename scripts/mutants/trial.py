@@ -71,12 +71,14 @@ def try_cases(
     if not there:
         return Verdict()
     command = [str(tree.python), "-m", "pytest", "-p", "mutants.chosen", "--tb=short"]
+    # The copy's Python finds all by itself; a program that the tests start is to find no more.
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     with (tree.folder / "printed.txt").open("wb") as printed:
         process = subprocess.Popen(
             [*command, *([] if all_of_them else ["-x"]), *there],
             cwd=tree.folder,
             env={
-                **os.environ,
+                **variables,
                 "FRAZIL_CHOSEN": str(tree.folder / "chosen.json"),
                 "POLARS_MAX_THREADS": "1",
             },
