@@ -8,6 +8,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check soak cells test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
+.PHONY: demo test check soak mutants lines test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -42,6 +43,16 @@ soak: .venv/.ready .venv41/.ready java postgres
 # What each circle ran when it last ran as a whole, in tables; its run says at its end what is missing.
 cells: .venv/.ready
 	@$(PY) scripts/cells.py
+# Whether the first two circles find faults: src is broken in N places, one at a time. Beforehand, once
+# for a commit's src and tests, all their cases run to record which lines each of them ran.
+# SEED= repeats a run, AT=path:line tries one place, RECORD=folder takes the record of an older commit.
+mutants: .venv/.ready java postgres
+	PYTHONPATH=scripts:tests $(PY) -m mutants run $(if $(N),--count $(N)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(AT),--at $(AT)) $(if $(RECORD),--record $(RECORD))
+
+# How many lines of src the first circle runs, and how many both; ALL=1 names those that none ran.
+lines: .venv/.ready java postgres
+	PYTHONPATH=scripts:tests $(PY) -m mutants lines $(if $(ALL),--missing) $(if $(RECORD),--record $(RECORD))
 
 # The first two circles on Spark 4.1.
 test41: .venv41/.ready java postgres
@@ -112,4 +123,4 @@ postgres:
 	scripts/environment.sh .venv41 requirements/spark41.txt
 
 clean:
-	rm -rf .venv .venv41 .venvengines .venvtools site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv41 .venvengines .venvtools site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants

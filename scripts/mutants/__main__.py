@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from mutants.cases import CIRCLES, ROOT
+from mutants.equivalents import reasons
 from mutants.record import Record, make_record, statements
 from mutants.run import Outcome, Run, all_sites, difference, faults, place, report, summary
 from mutants.sequence import sequence
@@ -63,7 +64,7 @@ def _order(options: argparse.Namespace, commit: str) -> Iterator[Site]:
         path, _, line = options.at.partition(":")
         at = [site for site in sites if site.path == path]
         sites = [site for site in at if not line or site.line == int(line)]
-    return faults(sequence(sites, int(_seed(options, commit), 16)), root=ROOT)
+    return faults(sequence(sites, int(_seed(options, commit), 16)), root=ROOT, listed=reasons())
 
 
 def _print_lines(record: Record, *, missing: bool) -> None:
@@ -115,4 +116,7 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from math import inf
 from pathlib import PurePath
 
 from mutants.cases import CIRCLES, Case
@@ -17,6 +17,8 @@ from rooms import tests_of
 MOST_CASES = 200
 MOST_SECONDS = 60.0
 """So many cases, and as long as these took once, run for one fault; the quickest of each file."""
+SECONDS_OF_A_SERVER = 8.0
+"""What the start of Spark takes."""
 SECONDS_OF_A_ROOM = 30.0
 """The same where the record does not tell which case came by."""
 
@@ -58,7 +60,7 @@ def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) ->
 def _ordered(cases: Iterable[Case], seconds: float) -> tuple[Case, ...]:
     """The quickest of each file, then the next of each; those of `make test` first.
 
-    They run file by file, those before which no server starts first.
+    They run file by file, the quickest first; a server's start counts.
     """
     kept: list[Case] = []
     for name in CIRCLES:
@@ -66,20 +68,27 @@ def _ordered(cases: Iterable[Case], seconds: float) -> tuple[Case, ...]:
             if len(kept) < MOST_CASES and case.seconds <= seconds:
                 kept.append(case)
                 seconds -= case.seconds
-    quickest: dict[tuple[str, bool, str], float] = {}
+    quickest: dict[tuple[str, str], float] = {}
     for case in kept:
-        key = (case.circle, case.server, case.file)
-        quickest[key] = min(case.seconds, quickest.get(key, case.seconds))
+        key = (case.circle, case.file)
+        quickest[key] = min(_whole_seconds(case), quickest.get(key, inf))
 
-    def turn(case: Case) -> tuple[int, bool, float, str, float]:
-        first = quickest[case.circle, case.server, case.file]
-        return CIRCLES.index(case.circle), case.server, first, case.file, case.seconds
+    def turn(case: Case) -> tuple[int, float, str, float]:
+        first = quickest[case.circle, case.file]
+        return CIRCLES.index(case.circle), first, case.file, _whole_seconds(case)
 
     return tuple(sorted(kept, key=turn))
 
 
+def _whole_seconds(case: Case) -> float:
+    return case.seconds + (SECONDS_OF_A_SERVER if case.server else 0.0)
+
+
 def _in_turn(cases: Iterable[Case]) -> Iterable[Case]:
-    files: dict[str, list[Case]] = defaultdict(list)
+    """Each file's quickest, before its next; a slow one stands behind some quick ones of a file."""
+    before: Counter[str] = Counter()
+    turns: list[tuple[float, str, Case]] = []
     for case in sorted(cases, key=lambda case: (case.seconds, case.id)):
-        files[case.file].append(case)
-    return (case for row in zip_longest(*files.values()) for case in row if case)
+        before[case.file] += 1
+        turns.append((before[case.file] * (case.seconds + 0.5), case.id, case))
+    return [case for _, _, case in sorted(turns, key=lambda turn: turn[:2])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from mutants.sites import KINDS, Site
+from mutants.sites import KINDS
 
 LISTED = Path(__file__).with_name("equivalent.toml")
 
@@ -18,8 +18,3 @@ def reasons(listed: Path = LISTED) -> dict[tuple[str, str, str], str]:
             raise ValueError(f"{listed}: {one['kind']!r} is none of {', '.join(KINDS)}")
         found[one["path"], one["line"], one["kind"]] = one["why"]
     return found
-
-
-def why_same(site: Site, listed: dict[tuple[str, str, str], str]) -> str | None:
-    """Why this fault changes nothing, where it is listed."""
-    return listed.get((site.path, site.text, site.kind))

@@ -8,14 +8,13 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mutants.cases import CIRCLES, Case
 from mutants.choice import Choice, choose
-from mutants.equivalents import reasons, why_same
 from mutants.record import Record, inside_functions
 from mutants.sequence import room
 from mutants.sites import Site, sites_of
@@ -169,13 +168,14 @@ def all_sites(root: Path) -> list[Site]:
     ]
 
 
-def faults(order: Iterable[Site], *, root: Path) -> Iterator[Site]:
+def faults(
+    order: Iterable[Site], *, root: Path, listed: Mapping[tuple[str, str, str], str]
+) -> Iterator[Site]:
     """The places in their order; a fault that is none is printed with its reason and left out."""
-    listed = reasons()
     for site in order:
         if not site.is_python((root / site.path).read_bytes()):
             continue
-        if (why := why_same(site, listed)) is None:
+        if (why := listed.get((site.path, site.text, site.kind))) is None:
             yield site
         else:
             print(f"same   {place(site)}: {why}", flush=True)

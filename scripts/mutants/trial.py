@@ -20,7 +20,8 @@ from mutants.trees import Tree
 SECONDS_OF_A_CASE = 90.0
 """A case hangs that takes so long and ten times what it took once: a Spark may start for it."""
 SECONDS_IN_ALL = 300.0
-"""A run ends after so long. Both are longer on a machine that has more to do than it can."""
+"""A run ends after so long. Both are longer where more waits for the cores than they can do."""
+MOST_LOAD = 4.0
 
 
 @dataclass
@@ -122,11 +123,13 @@ def _wait(
             pass
         else:
             return None
-        now, busy = time.monotonic(), max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        now, load = time.monotonic(), os.getloadavg()[0] / (os.cpu_count() or 1)
+        busy = min(MOST_LOAD, max(1.0, load))
         if told.exists() and told.stat().st_size != size:
             size, since = told.stat().st_size, now
             last = next((event["began"] for event in _events(told)[::-1] if "began" in event), "")
-        if now - since > busy * (patience + 10 * seconds.get(last, 0.0)):
+        known = patience + 10 * seconds.get(last, 0.0) if last else SECONDS_OF_A_CASE
+        if now - since > busy * known:
             return "case"
         if stop.is_set() or now - began > busy * bound:
             return "all"
