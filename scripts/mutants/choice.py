@@ -14,13 +14,13 @@ from mutants.sequence import room
 from mutants.sites import Site
 from rooms import tests_of
 
-MOST_CASES = 200
-MOST_SECONDS = 60.0
-"""So many cases, and as long as these took once, run for one fault; the quickest of each file."""
+MOST_CASES = 300
+MOST_SECONDS = 100.0
+"""So many cases, and as long as these took once, run for one fault."""
+SECONDS_OF_A_ROOM = 40.0
+"""The same where the record does not tell which case came by."""
 SECONDS_OF_A_SERVER = 8.0
 """What the start of Spark takes."""
-SECONDS_OF_A_ROOM = 30.0
-"""The same where the record does not tell which case came by."""
 
 
 @dataclass(frozen=True)
@@ -42,29 +42,51 @@ def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) ->
         modules: the lines inside functions of each module, by its path.
     """
     inside = modules[site.path]
+    near = Nearness(
+        record.counts(site.path, inside), frozenset(path.name for path in tests_of(room(site)))
+    )
     if site.line in inside and (cases := record.cases_of(site.path, [site.line])):
-        return Choice(_ordered(cases, MOST_SECONDS), len(cases), "its line")
+        return Choice(ordered(cases, near, MOST_SECONDS), len(cases), "its line")
     if site.function and (cases := record.cases_of(site.path, range(*site.function))):
-        return Choice(_ordered(cases, SECONDS_OF_A_ROOM), len(cases), "its function")
+        return Choice(ordered(cases, near, SECONDS_OF_A_ROOM), len(cases), "its function")
     cases = record.cases_of(site.path, inside)
     if cases and not site.function:
-        return Choice(_ordered(cases, MOST_SECONDS), len(cases), "its module")
-    folders = {f"tests/{path.name}" for path in tests_of(room(site))}
-    beside = [
-        case for case in record.cases.values() if PurePath(case.file).parent.as_posix() in folders
-    ]
-    near = {*cases, *(case for case in beside if case.circle in CIRCLES)}
-    return Choice(_ordered(near, SECONDS_OF_A_ROOM), len(near), "its room")
+        return Choice(ordered(cases, near, MOST_SECONDS), len(cases), "its module")
+    of_room = [case for case in record.cases.values() if near.has(case) and case.circle in CIRCLES]
+    both = {*cases, *of_room}
+    return Choice(ordered(both, near, SECONDS_OF_A_ROOM), len(both), "its room")
 
 
-def _ordered(cases: Iterable[Case], seconds: float) -> tuple[Case, ...]:
-    """The quickest of each file, then the next of each; those of `make test` first.
+@dataclass(frozen=True)
+class Nearness:
+    """Which cases are about a module.
+
+    Attributes:
+        counts: how many lines of the module a case ran, by its id.
+        folders: the tests of the module's room.
+    """
+
+    counts: Mapping[str, int]
+    folders: frozenset[str]
+
+    def has(self, case: Case) -> bool:
+        """Whether it is one of the room's tests."""
+        return PurePath(case.file).parent.name in self.folders
+
+    def weight(self, case: Case) -> float:
+        """The less, the likelier the case looks at what the module does."""
+        return (1 if self.has(case) else 2) / (self.counts.get(case.id, 0) + 1)
+
+
+def ordered(cases: Iterable[Case], near: Nearness, seconds: float) -> tuple[Case, ...]:
+    """The cases of a few seconds that are likeliest to find a fault; those of `make test` first.
 
     They run file by file, the quickest first; a server's start counts.
     """
     kept: list[Case] = []
+    listed = list(cases)
     for name in CIRCLES:
-        for case in _in_turn(case for case in cases if case.circle == name):
+        for case in _by_worth([case for case in listed if case.circle == name], near):
             if len(kept) < MOST_CASES and case.seconds <= seconds:
                 kept.append(case)
                 seconds -= case.seconds
@@ -80,15 +102,16 @@ def _ordered(cases: Iterable[Case], seconds: float) -> tuple[Case, ...]:
     return tuple(sorted(kept, key=turn))
 
 
+def _by_worth(cases: Iterable[Case], near: Nearness) -> list[Case]:
+    """Quick ones that are near the module first, of each file some before more of another."""
+    before: Counter[str] = Counter()
+    worth: list[tuple[float, str, Case]] = []
+    for case in sorted(cases, key=lambda case: (near.weight(case) * (case.seconds + 0.5), case.id)):
+        before[case.file] += 1
+        cost = before[case.file] * near.weight(case) * (case.seconds + 0.5)
+        worth.append((cost, case.id, case))
+    return [case for _, _, case in sorted(worth, key=lambda one: one[:2])]
+
+
 def _whole_seconds(case: Case) -> float:
     return case.seconds + (SECONDS_OF_A_SERVER if case.server else 0.0)
-
-
-def _in_turn(cases: Iterable[Case]) -> Iterable[Case]:
-    """Each file's quickest, before its next; a slow one stands behind some quick ones of a file."""
-    before: Counter[str] = Counter()
-    turns: list[tuple[float, str, Case]] = []
-    for case in sorted(cases, key=lambda case: (case.seconds, case.id)):
-        before[case.file] += 1
-        turns.append((before[case.file] * (case.seconds + 0.5), case.id, case))
-    return [case for _, _, case in sorted(turns, key=lambda turn: turn[:2])]

@@ -52,6 +52,11 @@ class Record:
         cases = (self.cases.get(id) for id in found)
         return [case for case in cases if case and case.circle in CIRCLES]
 
+    def counts(self, path: str, lines: Collection[int]) -> dict[str, int]:
+        """How many of a module's lines each case ran, by its id."""
+        wanted = set(lines)
+        return {id: len(wanted & ran) for id, ran in self._lines(path).items()}
+
     def lines_run(self, path: str, circles: Collection[str]) -> set[int]:
         """The lines of a module that a case of these circles ran, or every import of it."""
         ran = set()
