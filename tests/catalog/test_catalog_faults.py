@@ -385,21 +385,22 @@ def test_a_compressed_twin_does_not_split_the_history(tmp_path: Path) -> None:
         catalog._swap(base, base.metadata)
 
 
-ROWS: list[tuple[Any, type[Exception]]] = [
-    (None, FrazilError),
-    ("", FrazilError),
-    (5, FrazilError),
-    (b"\x00\xff", FrazilError),
-    ("file:///nowhere/x.metadata.json", FrazilError),
-    ("nosuch://x/y", FrazilError),
-    ("/etc/hostname", FrazilError),
-    ("\x00", FrazilError),
-    ("relative", FrazilError),
+_NO_LOCATION = r"the row of the table db\.t .*no metadata location"
+ROWS: list[tuple[Any, str]] = [
+    (None, _NO_LOCATION),
+    ("", _NO_LOCATION),
+    (b"\x00\xff", _NO_LOCATION),
+    (5, r"."),
+    ("file:///nowhere/x.metadata.json", r"."),
+    ("nosuch://x/y", r"."),
+    ("/etc/hostname", r"."),
+    ("\x00", r"."),
+    ("relative", r"."),
 ]
 
 
-@pytest.mark.parametrize(("location", "expected"), ROWS, ids=range(len(ROWS)))
-def test_broken_rows_are_typed(tmp_path: Path, location: Any, expected: type[Exception]) -> None:
+@pytest.mark.parametrize(("location", "said"), ROWS, ids=range(len(ROWS)))
+def test_broken_rows_are_typed(tmp_path: Path, location: Any, said: str) -> None:
     catalog = opened(properties_of("sqlite", tmp_path))
     assert isinstance(catalog, SqlCatalog)
     catalog.create_namespace("db")
@@ -409,7 +410,7 @@ def test_broken_rows_are_typed(tmp_path: Path, location: Any, expected: type[Exc
                 "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, 'TABLE')",
                 ("lake", namespace, "t", location),
             )
-    with pytest.raises(expected, match=r"."):
+    with pytest.raises(FrazilError, match=said):
         catalog.load_table("db.t")
     with pytest.raises(FrazilError):
         set_properties(catalog, "db.t", a="1")

@@ -31,5 +31,7 @@ def test_a_version_of_any_name_is_found(
     (tmp_path / f"v1{seen}").write_text("{}")
     known = SeenVersions()
     assert known.current(versions) == versions.find(1)
+    assert known.mark_of(versions, str(tmp_path / f"v1{seen}")) == "2 1"
+    assert known.mark_of(versions, str(tmp_path / "v2.metadata.json")) is None
     (tmp_path / f"v{later}{extension}").write_text("{}")
     assert known.current(versions) == versions.current()

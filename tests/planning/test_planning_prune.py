@@ -313,3 +313,25 @@ def test_partitions_agree_with_the_scalar_reference(
         # The nested column is not known to be NULL, so only predicates on c alone may decide.
         if all_kept:
             assert kept_row or "s.inner" in repr(bound)
+
+
+@pytest.mark.parametrize("bits", [31, 63])
+@pytest.mark.parametrize("more", [0, 3])
+@pytest.mark.parametrize("compared", ["=", "!=", "<", "<=", ">", ">=", "in"])
+def test_what_the_least_numbers_are_truncated_to_lies_outside_of_their_type(
+    compared: str, more: int, bits: int
+) -> None:
+    """Rule 85: the least of all, truncated to tens, is a lower number than the type has."""
+    kind, value = (IntegerType() if bits == 31 else LongType()), more - (1 << bits)
+    predicate = (
+        col("c").is_in([value, 20])
+        if compared == "in"
+        else _comparison((col("c"), compared, value))
+    )
+    schema = schema_of(kind)
+    spec = PartitionSpec(0, (PartitionField((1,), 1000, parse_transform("truncate[10]"), "p"),))
+    projected = inclusive(bind(predicate, schema), spec, schema)
+    stored: list[int | None] = [None, 10 - 10 * ((1 << bits) // 10), -10, 0, 20]
+    entries = pl.DataFrame({"partition.1000": pl.Series(stored, dtype=partition_dtype(kind))})
+    kept = prune.keeps_partitions(projected, entries).to_list()
+    assert kept == [keeps_partition(projected, spec, (each,)) for each in stored]

@@ -124,6 +124,9 @@ def test_a_proxy_of_the_environment_is_used(
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.server_port}")
+    # What serves other protocols is none of ours, whatever its address.
+    monkeypatch.setenv("ftp_proxy", "gopher://127.0.0.1:1")
+    monkeypatch.setenv("https_proxy", "")
     try:
         assert asked(server.address) == []
         assert [each.partition("?")[0].rpartition("/")[2] for each in asked_for] == [

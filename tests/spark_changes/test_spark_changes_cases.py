@@ -147,6 +147,9 @@ def test_updates_of_a_key(lake, spark):
         table.changes(start, identifier_columns=["nobody"])
     with pytest.raises(ValidationError, match="at least one"):
         table.changes(start, identifier_columns=[])
+    deep = lake.create_table("db.deep", "id bigint, visits array<struct<at bigint>>")
+    with pytest.raises(ValidationError, match="inside a list or map"):
+        deep.changes(identifier_columns="visits.element.at")
     table.overwrite(
         spark.sql("select * from values (7L, 'a', 1), (7L, 'b', 1) as t(id, city, n)"),
         where="id = 2",

@@ -12,6 +12,7 @@ from ci_share import in_circles, only_in_soak
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
+    ConfigurationError,
     ConflictError,
     NoSuchTableError,
     TableAlreadyExistsError,
@@ -216,6 +217,12 @@ def test_it_is_not_run_for_ever(lake, spark, retries):
     assert rows(lake, "db.b") == ROWS
     with pytest.raises(ZeroDivisionError):
         lake.run_transaction(lambda tx: 1 / 0)
+
+
+@pytest.mark.parametrize("retries", [-1, "2", 1.5])
+def test_tries_that_are_no_number_are_refused(lake, retries):
+    with pytest.raises(ConfigurationError, match="retries is a number of tries from 0 on"):
+        lake.run_transaction(lambda tx: None, retries=retries)
 
 
 @pytest.mark.check
