@@ -7,8 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check soak cells test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
-.PHONY: demo test check soak mutants lines test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
+.PHONY: demo test check soak cells mutants lines test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -43,6 +42,7 @@ soak: .venv/.ready .venv41/.ready java postgres
 # What each circle ran when it last ran as a whole, in tables; its run says at its end what is missing.
 cells: .venv/.ready
 	@$(PY) scripts/cells.py
+
 # Whether the first two circles find faults: src is broken in N places, one at a time. Beforehand, once
 # for a commit's src and tests, all their cases run to record which lines each of them ran.
 # SEED= repeats a run, AT=path:line tries one place, RECORD=folder takes the record of an older commit.

@@ -47,8 +47,6 @@ def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) ->
     )
     if site.line in inside and (cases := record.cases_of(site.path, [site.line])):
         return Choice(ordered(cases, near, MOST_SECONDS), len(cases), "its line")
-    if site.function and (cases := record.cases_of(site.path, range(*site.function))):
-        return Choice(ordered(cases, near, SECONDS_OF_A_ROOM), len(cases), "its function")
     cases = record.cases_of(site.path, inside)
     if cases and not site.function:
         return Choice(ordered(cases, near, MOST_SECONDS), len(cases), "its module")

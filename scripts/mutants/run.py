@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mutants.cases import CIRCLES, Case
 from mutants.choice import Choice, choose
+from mutants.equivalents import Key, key_of
 from mutants.record import Record, inside_functions
 from mutants.sequence import room
 from mutants.sites import Site, sites_of
@@ -168,14 +169,13 @@ def all_sites(root: Path) -> list[Site]:
     ]
 
 
-def faults(
-    order: Iterable[Site], *, root: Path, listed: Mapping[tuple[str, str, str], str]
-) -> Iterator[Site]:
+def faults(order: Iterable[Site], *, root: Path, listed: Mapping[Key, str]) -> Iterator[Site]:
     """The places in their order; a fault that is none is printed with its reason and left out."""
     for site in order:
-        if not site.is_python((root / site.path).read_bytes()):
+        source = (root / site.path).read_bytes()
+        if not site.is_python(source):
             continue
-        if (why := listed.get((site.path, site.text, site.kind))) is None:
+        if (why := listed.get(key_of(site, source))) is None:
             yield site
         else:
             print(f"same   {place(site)}: {why}", flush=True)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 
 KINDS = ("comparison", "guard", "argument", "and/or", "constant")
 """Turned, removed, dropped, turned, and one more."""
@@ -59,6 +59,12 @@ class Site:
     def broken(self, source: bytes) -> bytes:
         """The module's source with the fault."""
         return source[: self.start] + self.new.encode() + source[self.end :]
+
+    def becomes(self, source: bytes) -> str:
+        """The first line that is another one with the fault, without its indent."""
+        before, after = source.decode().splitlines(), self.broken(source).decode().splitlines()
+        pairs = zip_longest(before, after, fillvalue="")
+        return next((new.strip() for old, new in pairs if old != new), "")
 
     def is_python(self, source: bytes) -> bool:
         """Whether Python can read the module with the fault."""
