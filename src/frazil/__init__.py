@@ -228,7 +228,7 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     elif name == "__version__":
-        value = import_module("importlib.metadata").version("frazil")
+        value = import_module("frazil.version").FRAZIL_VERSION
     elif name in __all__:
         value = getattr(import_module("frazil.errors"), name)
     else:

@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.util import find_spec
 
+import pyspark
 import pytest
 
 import frazil
@@ -85,11 +86,11 @@ def test_the_error_names_what_is_there_and_what_to_do(places, case):
 
 def test_a_java_that_is_too_new_for_this_spark_is_passed_over(places, monkeypatch):
     """Hadoop in Spark 4.1 calls what Java 23 and newer refuse."""
-    monkeypatch.setattr("frazil.spark.local.java.version_of", lambda _: "4.1.4")
+    monkeypatch.setattr(pyspark, "__version__", "4.1.4")
     assert newest_java() == 22
     with pytest.raises(frazil.ConfigurationError, match=r"needs Java 17 to 22: .* Java 25"):
         find_java(places(path=("25", "/opt/java25")))
-    monkeypatch.setattr("frazil.spark.local.java.version_of", lambda _: "4.3.0")
+    monkeypatch.setattr(pyspark, "__version__", "4.3.0")
     assert newest_java() is None
 
 

@@ -80,9 +80,20 @@ def _stated_elsewhere(environment: Mapping[str, str]) -> Iterator[str]:
     yield from _in_file(environment)
 
 
+def _spark_home(environment: Mapping[str, str]) -> str:
+    """Where Spark's programs and its configuration are, as PySpark itself finds them."""
+    stated = environment.get("SPARK_HOME")
+    if stated:
+        return stated
+    package = os.path.dirname(pyspark.__file__)
+    # In an archive of Spark the package lies two folders below; one of pip is the home itself.
+    above = os.path.dirname(os.path.dirname(package))
+    is_archive = not os.path.isdir(os.path.join(package, "bin"))
+    return above if is_archive else package
+
+
 def _in_file(environment: Mapping[str, str]) -> Iterator[str]:
-    home = environment.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
-    folder = environment.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
+    folder = environment.get("SPARK_CONF_DIR") or os.path.join(_spark_home(environment), "conf")
     with suppress(OSError, UnicodeDecodeError):
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
         for line in text.splitlines():

@@ -11,10 +11,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version as version_of
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+import pyspark
 
 from frazil.errors import ConfigurationError
 
@@ -72,7 +73,7 @@ class Java:
 def newest_java() -> int | None:
     """Return the newest Java that the installed Spark runs on; None where none is too new."""
     before, newest = _NEWEST_BEFORE
-    spark = tuple(int(part) for part in re.findall(r"\d+", version_of("pyspark"))[:2])
+    spark = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
     return newest if spark < before else None
 
 

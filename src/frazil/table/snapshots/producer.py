@@ -8,7 +8,6 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from typing import TypedDict
 
 from frazil.errors import NoSuchRefError, ValidationError
@@ -25,9 +24,10 @@ from frazil.table.commit.definition import Definition
 from frazil.table.commit.operation import Changes
 from frazil.table.conflicts.history import History
 from frazil.table.manifests.files import ManifestFiles
+from frazil.version import FRAZIL_VERSION
 
-RUNTIME = {"iceberg-version": f"Frazil {version('frazil')}"}
-ENGINE = {"engine-name": "frazil", "engine-version": version("frazil")}
+RUNTIME = {"iceberg-version": f"Frazil {FRAZIL_VERSION}"}
+ENGINE = {"engine-name": "frazil", "engine-version": FRAZIL_VERSION}
 
 
 @dataclass(frozen=True, slots=True)

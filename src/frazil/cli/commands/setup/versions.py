@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from typing import Final
 
+import pyspark
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -16,6 +17,7 @@ from packaging.version import Version
 from frazil.cli.commands.setup.findings import Finding
 from frazil.errors import ConfigurationError
 from frazil.spark.local.java import find_java, javas_there_are, needed_java
+from frazil.version import FRAZIL_VERSION
 
 _SHOWN: Final = {"pyspark": "PySpark", "pyarrow": "pyarrow"}
 _TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
@@ -26,7 +28,12 @@ _NOT_FOR_USERS: Final = frozenset({"demo", "dev", "java"})
 def version_findings() -> Iterator[Finding]:
     """Yield what is found of Python, of the packages that are always needed, and of Java."""
     yield _python()
-    for needed in requirements():
+    needs = requirements()
+    if not needs:
+        found = f"{FRAZIL_VERSION}, of which pip knows nothing"
+        yield Finding("Frazil", "warning", found, "what it needs cannot be compared")
+        yield _if_tested("PySpark", pyspark.__version__, _TESTED_SPARKS, pyspark.__version__)
+    for needed in needs:
         finding = _package(needed)
         if needed.name in _SHOWN or finding.state != "ok":
             yield finding
@@ -103,7 +110,7 @@ def _if_tested(check: str, number: str, tested: tuple[tuple[int, int], ...], fou
 def _java() -> Finding:
     try:
         java = find_java()
-    except (ConfigurationError, PackageNotFoundError) as error:
+    except ConfigurationError as error:
         return Finding("Java", "failed", str(error))
     found = f"{java.version} by {java.found_by} ({java.path})"
     first = next(javas_there_are(os.environ))
@@ -132,6 +139,9 @@ def _extra(extra: str, needed: list[Requirement]) -> Finding:
 
 
 def _installed(package: str) -> str | None:
+    if package == "pyspark":
+        # It may come with a Spark that pip knows nothing of.
+        return pyspark.__version__
     try:
         return version(package)
     except PackageNotFoundError:

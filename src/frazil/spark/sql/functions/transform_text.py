@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Final
 
 from frazil.errors import ValidationError
@@ -21,6 +20,7 @@ from frazil.spark.write.columns.bucket_hash import (
     let,
     long_hash_text,
 )
+from frazil.version import FRAZIL_VERSION
 
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _WHOLE: Final[Mapping[str, int]] = {
@@ -50,7 +50,7 @@ RESULTS: Final[Mapping[str, str]] = {
 
 def version_text() -> str:
     """Return what `system.iceberg_version()` is."""
-    return string_text(version("frazil"))
+    return string_text(FRAZIL_VERSION)
 
 
 def transform_text(name: str, number: int, kind: str, value: str, *, is_simple: bool) -> str:
