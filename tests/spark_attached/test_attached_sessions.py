@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, DataFrameWriterV2, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.catalog import Catalog
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.merge import MergeIntoWriter
@@ -158,6 +159,58 @@ def test_streams(spark, lake, rows, tmp_path, reader):
     assert sorted(row.id for row in spark.table("lake.db.copy").collect()) == [
         1, 2, 3, 4, 5, 11, 12, 13, 14, 15
     ]  # fmt: skip
+
+
+def test_a_stream_adds_columns_as_a_batch_does(spark, lake, rows, tmp_path):
+    rows.writeTo("lake.db.copy").create()
+    rows.withColumn("x", F.lit(1.5)).writeTo("lake.db.t").create()
+    stream = spark.readStream.table("lake.db.t").writeStream.trigger(availableNow=True)
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    stream.option("mergeSchema", "true").toTable("lake.db.copy").awaitTermination()
+    assert spark.table("lake.db.copy").where("x = 1.5").count() == 5
+    assert spark.table("lake.db.copy").where("x IS NULL").count() == 5
+    # The columns come with the rows, in one commit.
+    assert len(lake.load_table("db.copy").metadata.metadata_log) == 1
+
+
+def test_a_stream_that_replaces_all_rows_adds_columns_too(spark, lake, rows, tmp_path):
+    rows.writeTo("lake.db.t").create()
+    rows.select("n").writeTo("lake.db.counts").create()
+    counts = spark.readStream.table("lake.db.t").groupBy("n").agg(F.count("*").alias("rows"))
+    writer = counts.writeStream.outputMode("complete").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.option("merge-schema", "true").toTable("lake.db.counts").awaitTermination()
+    found = {(row.n, row.rows) for row in spark.table("lake.db.counts").collect()}
+    assert found == {("n0", 1), ("n1", 2), ("n2", 2)}
+
+
+REFUSED_OPTIONS = {
+    "unknown": ("append", {"nope": "1"}, "nope"),
+    "malformed": ("append", {"merge-schema": "1"}, "true or false"),
+    "of one write": ("append", {"validate-from-snapshot-id": "7"}, "of one write"),
+    "all rows or partitions": ("complete", {"partitionOverwriteMode": "dynamic"}, "complete"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_OPTIONS)
+def test_options_that_a_stream_refuses_are_refused_before_it_starts(spark, lake, tmp_path, case):
+    mode, options, words = REFUSED_OPTIONS[case]
+    stream = spark.readStream.format("rate").load()
+    stream = stream.groupBy("value").count() if mode == "complete" else stream
+    writer = stream.writeStream.outputMode(mode).options(**options)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises((frazil.ConfigurationError, UnsupportedError), match=words):
+        writer.toTable("lake.db.made")
+
+
+def test_a_stream_makes_its_table_where_it_is_told(spark, lake, rows, tmp_path):
+    rows.writeTo("lake.db.t").create()
+    stream = spark.readStream.table("lake.db.t").writeStream.trigger(availableNow=True)
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    place = str(tmp_path / "elsewhere")
+    stream.option("path", place).toTable("lake.db.copy").awaitTermination()
+    assert lake.load_table("db.copy").location.endswith(place)
+    assert spark.table("lake.db.copy").count() == 5
 
 
 def test_a_stream_that_cannot_be_placed_is_an_error_of_start(spark, lake, rows, tmp_path):

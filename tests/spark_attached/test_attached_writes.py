@@ -95,11 +95,24 @@ def test_partitions_that_rows_go_to_are_overwritten(lake, spark, rows, session):
         "lake.db.t"
     )
     assert sorted(row.id for row in spark.table("lake.db.t").collect()) == [1, 2, 3, 5]
+    one.write.option("partitionOverwriteMode", "DYNAMIC").insertInto("lake.db.t", overwrite=True)
+    assert sorted(row.id for row in spark.table("lake.db.t").collect()) == [1, 2, 3, 5]
+    with pytest.raises(UnsupportedError, match="replaced as a whole"):
+        one.write.option("partitionOverwriteMode", "dynamic").saveAsTable(
+            "lake.db.t", mode="overwrite"
+        )
+    with pytest.raises(ValidationError, match="contradict"):
+        one.write.options(
+            **{"partitionOverwriteMode": "static", "overwrite-mode": "dynamic"}
+        ).insertInto("lake.db.t", overwrite=True)
     session(spark__sql__sources__partitionOverwriteMode="dynamic")
     rows.where("id = 2").write.insertInto("lake.db.t", overwrite=True)
     assert sorted(row.id for row in spark.table("lake.db.t").collect()) == [1, 2, 3]
     one.write.format("iceberg").mode("overwrite").save("lake.db.t")
     assert [row.id for row in spark.table("lake.db.t").collect()] == [3]
+    static = rows.where("id = 1").write.option("partitionOverwriteMode", "static")
+    static.insertInto("lake.db.t", overwrite=True)
+    assert [row.id for row in spark.table("lake.db.t").collect()] == [1]
 
 
 @pytest.mark.check

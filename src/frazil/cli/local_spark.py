@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
@@ -15,7 +14,7 @@ from frazil.catalog.protocol import Catalog
 from frazil.cli.planned import Read
 from frazil.errors import FrazilError, StorageError
 from frazil.spark.lake import Lake
-from frazil.spark.local.session import quiet_session
+from frazil.spark.local.session import quiet_session, silence_query_errors
 from frazil.spark.read.failures import read_failure
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import prepare_session, take_cache_sizes
@@ -91,8 +90,7 @@ def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[
 
 def lake_of(spark: SparkSession, catalog: Catalog) -> Lake:
     """Return a lake of a catalog in a session whose errors are told by us alone."""
-    # PySpark writes each error of a query to standard error too, as JSON.
-    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    silence_query_errors()
     prepare_session(spark)
     take_cache_sizes(spark, catalog.caches)
     return Lake(spark, catalog)

@@ -7,6 +7,7 @@ import runpy
 import shutil
 import sys
 from importlib.metadata import entry_points
+from typing import Final
 
 import click
 
@@ -15,6 +16,10 @@ from frazil.cli.app import CHANGING, Settings, ShownCommand, main
 from frazil.errors import ConfigurationError
 from frazil.spark.attached.configured import configured_lakes
 from frazil.spark.words import WordReader
+
+
+_MACHINE_CODE: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""With what programs of Linux, Windows and macOS begin."""
 
 
 @main.command(
@@ -64,7 +69,7 @@ def run(settings: Settings, *, current: str | None, program: tuple[str, ...]) ->
     if scripts:
         sys.exit(next(iter(scripts)).load()())
     found = shutil.which(program[0])
-    if found is None or not _is_python(found):
+    if found is None:
         raise ConfigurationError(
             f"{program[0]} is no file, and no script of a package in this environment of Python"
         )
@@ -73,12 +78,30 @@ def run(settings: Settings, *, current: str | None, program: tuple[str, ...]) ->
 
 
 def _run_file(path: str) -> None:
+    """Run a file of Python in this process.
+
+    Raises:
+        ConfigurationError: another program runs it.
+    """
+    other = _other_program(path)
+    if other is not None:
+        raise ConfigurationError(
+            f"{path} is {other}, which starts a process of its own: lakes are attached in the "
+            "process of frazil run alone. Give it a program of Python: a file, -m and a module, or "
+            "a script of a package"
+        )
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     runpy.run_path(path, run_name="__main__")
 
 
-def _is_python(path: str) -> bool:
-    """Whether a script says that Python runs it."""
+def _other_program(path: str) -> str | None:
+    """What a file is that says that another program than Python runs it."""
     with open(path, "rb") as file:
         first = file.readline(200)
-    return first.startswith(b"#!") and b"python" in first
+    if first.startswith(_MACHINE_CODE):
+        return "a program of this machine"
+    if not first.startswith(b"#!") or b"python" in first:
+        return None
+    words = first[2:].decode(errors="replace").split()
+    shell = next((os.path.basename(word) for word in reversed(words) if word[0] != "-"), "")
+    return "a shell script" if shell.endswith("sh") else f"a script of {shell or 'another program'}"

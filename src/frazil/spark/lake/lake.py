@@ -47,7 +47,7 @@ DEFAULT_CATALOG_NAME = "default"
 
 
 def connect(
-    spark: SparkSession,
+    spark: SparkSession | None = None,
     *,
     warehouse: str | None = None,
     name: str = DEFAULT_CATALOG_NAME,
@@ -59,23 +59,24 @@ def connect(
     (``FRAZIL_CATALOG__<NAME>__URI``), else from ``~/.frazil.yaml``; their names are PyIceberg's.
 
     Args:
-        spark: the session that moves the data, classic or Spark Connect.
+        spark: the session that moves the data, classic or Spark Connect; it has to be given.
         warehouse: where new tables lie: a folder or a URI such as ``s3://bucket/warehouse``.
         name: the catalog's name, in its rows and in the configuration.
         **properties: ``type`` (``sql`` or ``hadoop``), ``uri``, ``s3.endpoint`` (as
             ``**{"s3.endpoint": …}``) and the others.
 
     Raises:
-        ConfigurationError: a setting is missing, unknown or malformed.
+        ConfigurationError: no session is given, or a setting is missing, unknown or malformed.
 
     Examples:
         >>> lake = frazil.connect(spark, warehouse="/data/lake")
     """
     # A Spark Connect session is another class of the same face.
-    if not (hasattr(spark, "createDataFrame") and hasattr(spark, "conf")):
+    if spark is None or not (hasattr(spark, "createDataFrame") and hasattr(spark, "conf")):
+        given_instead = "" if spark is None else f", not {type(spark).__name__}"
         raise ConfigurationError(
-            f"connect() takes a Spark session, not {type(spark).__name__}: "
-            "frazil.connect(spark, warehouse=…)"
+            f"connect() takes a Spark session{given_instead}: frazil.connect(spark, warehouse=…); "
+            "spark = frazil.local_session() starts one on this machine"
         )
     given = dict(properties)
     if warehouse is not None:

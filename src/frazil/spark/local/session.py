@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError
@@ -77,6 +78,12 @@ def local_session(
     return spark
 
 
+def silence_query_errors() -> None:
+    """Let PySpark raise errors of queries without writing each to standard error too, as JSON."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
 def quiet_session() -> SparkSession:
     """Start Spark for a program whose terminal is its own: nothing is written there, ever.
 
@@ -85,6 +92,7 @@ def quiet_session() -> SparkSession:
     Raises:
         ConfigurationError: no Java fits, or Spark did not start; with what it wrote.
     """
+    silence_query_errors()
     return _started({PROGRESS: "false", TIME_ZONE: None})
 
 

@@ -24,13 +24,12 @@ from frazil.spark.files.row_checks import value_problem
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import MERGE_ON_READ
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
-from frazil.spark.row_level.merging.clauses.request import MergeRequest
-from frazil.spark.row_level.merging.evolution import new_columns
+from frazil.spark.row_level.merging.evolution import add_columns_of
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.start import Start
-from frazil.spark.row_level.values.names import SOURCE, TARGET
+from frazil.spark.row_level.values.names import SOURCE
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.session import costs
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
@@ -233,15 +232,7 @@ class _Application:
 
     def _add_columns(self, changes: ChangeRows, strict: bool) -> None:
         """Add what the rows have and the table lacks, in the same commit."""
-        rows = changes.rows.drop(*changes.beside)
-        clause = Clause(when=When.MATCHED, do=Do.UPDATE)
-        every = MergeRequest(
-            source=rows, on="true", clauses=[clause], target_alias=TARGET, source_alias=SOURCE
-        )
-        added = new_columns(every, self.port.metadata.schema, case_sensitive=strict)
-        if added.fields:
-            with TableOperations(self.port).update_schema(case_sensitive=strict) as change:
-                change.union_by_name(added)
+        add_columns_of(changes.rows.drop(*changes.beside), self.port)
 
     # -- equality deletes ------------------------------------------------------------------------
 

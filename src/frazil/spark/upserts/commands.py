@@ -19,7 +19,7 @@ from frazil.spark.upserts.change_rows import ChangeFormat, Order
 from frazil.spark.upserts.choice import Mode
 from frazil.spark.upserts.once import AppendBatch, Batch
 from frazil.spark.upserts.result import ApplyChangesResult
-from frazil.spark.upserts.streams import StreamWrite, Trigger
+from frazil.spark.upserts.streams import StreamWrite, Trigger, check_write_options
 
 
 class ChangeCommands(RowCommands):
@@ -146,6 +146,7 @@ class ChangeCommands(RowCommands):
             options=write_options(**write),
         )
         own = self.port.of_another_thread()
+        check_write_options(own, command.options)
         return StreamWrite(
             checkpoint=fspath(checkpoint),
             trigger=trigger,
@@ -180,6 +181,7 @@ class ChangeCommands(RowCommands):
             UnsupportedError: over Spark Connect.
         """
         options, own = write_options(**write), self.port.of_another_thread()
+        check_write_options(own, options)
         return StreamWrite(
             checkpoint=fspath(checkpoint),
             trigger=trigger,

@@ -17,6 +17,7 @@ from frazil.errors import ConflictError, InvalidMetadataError, ValidationError
 from frazil.format.changes import SetProperties, Update
 from frazil.format.metadata import TableMetadata
 from frazil.spark.port import SparkPort
+from frazil.spark.row_level.merging.evolution import add_columns_of
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.start import Start, owning
 from frazil.spark.row_level.writes import Overwrite, Rows
@@ -123,11 +124,13 @@ class AppendBatch:
     Attributes:
         rows: what is added.
         options: where the snapshot goes, and how files are written.
+        merges_schema: whether the table gets the columns that it lacks, in the same commit.
     """
 
     rows: DataFrame
     batch: Batch
     options: CommitOptions
+    merges_schema: bool = False
 
     def run(self, port: SparkPort) -> None:
         """Run it, again on the new snapshot after a conflict; see `Table.append_stream`."""
@@ -135,6 +138,8 @@ class AppendBatch:
 
         def once() -> None:
             with suppress(BatchAppliedError), as_batch(port, self.batch) as together:
+                if self.merges_schema:
+                    add_columns_of(self.rows, together)
                 start = Start.of(together, options)
                 files = start.write_files(self.rows)
                 if files:
@@ -150,11 +155,13 @@ class ReplaceRows:
     Attributes:
         rows: the new rows.
         options: how files are written.
+        merges_schema: as of `AppendBatch`.
     """
 
     rows: Rows
     batch: Batch
     options: CommitOptions
+    merges_schema: bool = False
 
     def run(self, port: SparkPort) -> None:
         """Run it.
@@ -164,4 +171,6 @@ class ReplaceRows:
         """
         rows = rows_of(port.spark, self.rows)
         with as_batch(port, self.batch) as together:
+            if self.merges_schema:
+                add_columns_of(rows, together)
             Overwrite(rows=rows, options=self.options.saying(self.batch.summary)).run(together)

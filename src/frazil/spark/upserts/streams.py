@@ -21,8 +21,11 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.spark.files.parquet.locations import spark_path
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.session.facts import is_connect, temporary_settings
 from frazil.spark.upserts.once import Batch
+from frazil.spark.write.options import write_options
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.paths import join
 
@@ -85,6 +88,15 @@ class StreamWrite:
         if self.trigger is not None:
             writer = writer.trigger(**_trigger(self.trigger))
         return writer.start()
+
+
+def check_write_options(port: SparkPort, options: CommitOptions) -> None:
+    """Check the write options of a stream before it starts, not in its first batch.
+
+    Raises:
+        ConfigurationError, UnsupportedError: as of `write_options`.
+    """
+    write_options(port.metadata, port.metadata.schema, options.options)
 
 
 @dataclass(slots=True)

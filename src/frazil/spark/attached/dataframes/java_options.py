@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pyspark.sql.utils import to_str
 
-from frazil.errors import ConfigurationError, ValidationError
+from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.sql.context import TableVersion
@@ -58,6 +58,8 @@ _READS: Final = (
     "start-snapshot-id",
     "end-snapshot-id",
 )
+_OVERWRITE_MODES: Final = ("overwrite-mode", "partitionOverwriteMode")
+"""The Java runtime's name, and Spark's."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
 
 
@@ -213,9 +215,7 @@ def write_choice(given: Given, *, branch: str | None = None) -> WriteChoice:
     own = given.take("branch")
     if own is not None and branch is not None and own != branch:
         raise ValidationError(f"the name says the branch {branch!r}, and the option {own!r}")
-    mode = given.take("overwrite-mode")
-    if mode is not None and mode.lower() not in ("dynamic", "static"):
-        raise ConfigurationError(f"the option overwrite-mode is {mode!r}: dynamic or static")
+    dynamic = _overwrite_mode(given)
     merges = given.flag("merge-schema", "mergeschema")
     properties = {
         key.removeprefix(_SNAPSHOT_PROPERTY): str(given.take(key))
@@ -233,4 +233,48 @@ def write_choice(given: Given, *, branch: str | None = None) -> WriteChoice:
         snapshot_properties=properties or None,
         options=dict(given.values) or None,
     )
-    return WriteChoice(options, merges, None if mode is None else mode.lower() == "dynamic")
+    return WriteChoice(options, merges, dynamic)
+
+
+def stream_choice(
+    given: Given, *, branch: str | None = None, output_mode: str = "append"
+) -> WriteChoice:
+    """Return what the options of a stream's writer say: those of `write_choice`.
+
+    Args:
+        branch: as there.
+        output_mode: of the stream: ``append`` or ``complete``.
+
+    Raises:
+        ConfigurationError, ValidationError: as there.
+        UnsupportedError: an option makes no sense for one batch after another.
+    """
+    choice = write_choice(given, branch=branch)
+    if choice.options.validate_from_snapshot_id is not None:
+        raise UnsupportedError(
+            "the option validate-from-snapshot-id is of one write: each batch of a stream is "
+            "checked from where it begins"
+        )
+    if choice.is_dynamic and output_mode == "complete":
+        raise UnsupportedError(
+            "the output mode complete replaces all rows with each batch, not the partitions of "
+            "its rows: leave the option out, or call overwrite_partitions() in foreachBatch()"
+        )
+    return choice
+
+
+def _overwrite_mode(given: Given) -> bool | None:
+    """Whether the partitions of the rows are overwritten alone; None where no option says it."""
+    found: dict[str, bool] = {}
+    for name in _OVERWRITE_MODES:
+        mode = given.take(name.lower())
+        if mode is None:
+            continue
+        if mode.lower() not in ("dynamic", "static"):
+            raise ConfigurationError(f"the option {name} is {mode!r}: dynamic or static")
+        found[name] = mode.lower() == "dynamic"
+    if len(set(found.values())) > 1:
+        raise ValidationError(
+            f"the options {' and '.join(found)} contradict each other: give one of them"
+        )
+    return next(iter(found.values()), None)

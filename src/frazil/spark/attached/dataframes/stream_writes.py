@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import ConfigurationError, TableAlreadyExistsError, UnsupportedError
 from frazil.format.predicates.sql.quoting import quote_name
-from frazil.spark.attached.dataframes.java_options import Given, write_choice
+from frazil.spark.attached.dataframes.java_options import Given, stream_choice
 from frazil.spark.attached.dataframes.lake_reads import is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
 from frazil.spark.attached.names import SessionNames, context_of
@@ -24,7 +24,7 @@ from frazil.spark.sql.statements.target import StatementTarget, target_of
 from frazil.spark.stream.source.queries import check_started
 from frazil.spark.table import Table
 from frazil.spark.upserts.once import AppendBatch, Batch, BatchAppliedError, ReplaceRows
-from frazil.spark.upserts.streams import StreamWrite
+from frazil.spark.upserts.streams import StreamWrite, check_write_options
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -157,20 +157,29 @@ class LakeStreamWriter(DataStreamWriter):
                 "append or complete"
             )
         checkpoint = given.take(_CHECKPOINT) or self._frazil_checkpoint()
-        given.take("path")
+        place = given.take("path")
+        location = (place or given.take("location")) if makes else None
         with sparks_errors():
-            target = self._frazil_target(parts, makes=makes)
-            options = write_choice(given, branch=target.branch).options
+            # What is refused makes no table.
+            stream_choice(given, output_mode=self._frazil_mode)
+            target = self._frazil_target(parts, makes=makes, location=location)
+            choice = stream_choice(given, branch=target.branch, output_mode=self._frazil_mode)
             assert isinstance(target.table, Table)
             port = target.table.port.of_another_thread()
-            replaces = self._frazil_mode == "complete"
+            check_write_options(port, choice.options)
+            make: type[AppendBatch | ReplaceRows] = (
+                ReplaceRows if self._frazil_mode == "complete" else AppendBatch
+            )
 
-            def take(batch_rows: DataFrame, batch: Batch) -> None:
-                if not replaces:
-                    AppendBatch(rows=batch_rows, batch=batch, options=options).run(port)
-                    return
+            def take(rows_of_batch: DataFrame, batch: Batch) -> None:
+                command = make(
+                    rows=rows_of_batch,
+                    batch=batch,
+                    options=choice.options,
+                    merges_schema=choice.merges_schema,
+                )
                 with suppress(BatchAppliedError):
-                    ReplaceRows(rows=batch_rows, batch=batch, options=options).run(port)
+                    command.run(port)
 
             started = StreamWrite(
                 checkpoint=checkpoint,
@@ -195,7 +204,9 @@ class LakeStreamWriter(DataStreamWriter):
             )
         return f"{str(root).rstrip('/')}/{self._frazil_name}"
 
-    def _frazil_target(self, parts: Identifier, *, makes: bool) -> StatementTarget:
+    def _frazil_target(
+        self, parts: Identifier, *, makes: bool, location: str | None
+    ) -> StatementTarget:
         rows = self._frazil_rows
         write = TableWrite(names=self._frazil_names, parts=parts, rows=rows)
         if not makes or write.is_there():
@@ -209,6 +220,7 @@ class LakeStreamWriter(DataStreamWriter):
                 identifier=context.identifier(parts),
                 schema=rows,
                 partition_by=self._frazil_terms,
+                location=location,
                 options=CommitOptions(),
             ).run(rows.sparkSession, context.catalog)
         return target_of(context, parts)

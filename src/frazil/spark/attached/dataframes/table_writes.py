@@ -10,22 +10,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import NoSuchTableError, TableAlreadyExistsError, UnsupportedError
-from frazil.format.schema import Schema
-from frazil.spark.attached.dataframes.java_options import Given, WriteChoice, write_choice
+from frazil.spark.attached.dataframes.java_options import Given, write_choice
 from frazil.spark.attached.dataframes.lake_reads import is_iceberg
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
 from frazil.spark.creation import CreateTable, ReplaceTable
-from frazil.spark.port import SparkPort
-from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
-from frazil.spark.row_level.merging.clauses.request import MergeRequest
-from frazil.spark.row_level.merging.evolution import new_columns
+from frazil.spark.row_level.merging.evolution import add_columns_of
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.values.names import SOURCE, TARGET
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.sql.statements.insert import assigned, in_order, is_dynamic
 from frazil.spark.sql.statements.target import StatementTarget, target_of
 from frazil.storage.files import normalize_location
-from frazil.table.operations import TableOperations
 
 Command = Append | Overwrite | OverwritePartitions
 MakeCommand = Callable[[DataFrame, CommitOptions], Command]
@@ -139,6 +133,7 @@ class TableWrite:
         context, name = self._named()
         if not self.exists():
             raise NoSuchTableError(f"there is no table {shown(name)} in {context.name} to replace")
+        self._refuse_dynamic()
         port = context.loaded(context.catalog, name).port
         base = port.newest()
         properties = dict(self.properties)
@@ -214,6 +209,19 @@ class TableWrite:
             raise UnsupportedError("a table is made and replaced on its main branch")
         return choice.options
 
+    def _refuse_dynamic(self) -> None:
+        """Check that nobody means partitions where all rows would go.
+
+        Raises:
+            UnsupportedError: an option says so.
+        """
+        if write_choice(self.given).is_dynamic:
+            raise UnsupportedError(
+                f"{shown(self.parts)} would be replaced as a whole, and an option says that only "
+                "the partitions of the rows are: use insertInto() or "
+                "writeTo(…).overwritePartitions() for these"
+            )
+
     def _write(self, make: MakeCommand) -> None:
         with self.names.change():
             self._run(make)
@@ -229,25 +237,9 @@ class TableWrite:
             make(rows, choice.options).run(port)
             return
         with port.together() as together:
-            schema = self._evolved(together, choice)
-            rows = assigned(self.rows, schema, self.spark)
+            add_columns_of(self.rows, together)
+            rows = assigned(self.rows, together.metadata.schema, self.spark)
             make(rows, choice.options).run(together)
-
-    def _evolved(self, port: SparkPort, choice: WriteChoice) -> Schema:
-        """Add what the rows have and the table lacks; return the columns after that."""
-        every = MergeRequest(
-            source=self.rows,
-            on="true",
-            clauses=[Clause(when=When.MATCHED, do=Do.UPDATE)],
-            target_alias=TARGET,
-            source_alias=SOURCE,
-        )
-        schema, strict = port.metadata.schema, port.case_sensitive
-        added = new_columns(every, schema, case_sensitive=strict)
-        if added.fields:
-            with TableOperations(port).update_schema(case_sensitive=strict) as change:
-                change.union_by_name(added)
-        return port.metadata.schema
 
 
 def refuse_other_formats(source: Any, parts: Identifier) -> None:

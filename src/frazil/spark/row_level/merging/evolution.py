@@ -17,14 +17,16 @@ from frazil.format import types as I
 from frazil.format.evolution.promotion import can_promote
 from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
-from frazil.spark.row_level.merging.clauses.clause import Clause, When
+from frazil.spark.port import SparkPort
+from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.clauses.scopes import Scopes
 from frazil.spark.row_level.values.assignments import value_of
 from frazil.spark.row_level.values.expressions import check_values
-from frazil.spark.row_level.values.names import find_path
+from frazil.spark.row_level.values.names import SOURCE, TARGET, find_path
 from frazil.spark.session.facts import type_support
 from frazil.spark.types import primitive_from_spark, query_schema_from_spark, schema_to_spark
+from frazil.table.operations import TableOperations
 
 _PATH: Final = "frazil.path"
 """The key of a column's or field's metadata that says where in the source it is."""
@@ -78,6 +80,22 @@ def new_columns(merge: MergeRequest, schema: Schema, *, case_sensitive: bool) ->
     if added.fields:
         texts.check()
     return Schema(_required_as_in(schema.fields, added.fields))
+
+
+def add_columns_of(rows: DataFrame, port: SparkPort) -> None:
+    """Add to a table what rows have and it lacks, or has narrower."""
+    every = MergeRequest(
+        source=rows,
+        on="true",
+        clauses=[Clause(when=When.MATCHED, do=Do.UPDATE)],
+        target_alias=TARGET,
+        source_alias=SOURCE,
+    )
+    strict = port.case_sensitive
+    added = new_columns(every, port.metadata.schema, case_sensitive=strict)
+    if added.fields:
+        with TableOperations(port).update_schema(case_sensitive=strict) as change:
+            change.union_by_name(added)
 
 
 @dataclass(frozen=True)
