@@ -17,7 +17,6 @@ from frazil.errors import ConfigurationError
 from frazil.spark.attached.configured import configured_lakes
 from frazil.spark.words import WordReader
 
-
 _MACHINE_CODE: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 """With what programs of Linux, Windows and macOS begin."""
 
