@@ -334,6 +334,56 @@ def test_names_do_not_matter(tmp_path: Path) -> None:
     ]
 
 
+IDS = ("field-id", "element-id", "key-id", "value-id")
+
+
+def without_ids(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [without_ids(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: without_ids(value) for key, value in schema.items() if key not in IDS}
+
+
+def written_again(path: Path, change: Any) -> None:
+    """The same records under another Avro schema."""
+    with open(path, "rb") as stream:
+        reader = fastavro.reader(stream)
+        rows = list(reader)
+    kept = {k: v for k, v in reader.metadata.items() if not k.startswith("avro.")}
+    with open(path, "wb") as stream:
+        fastavro.writer(
+            stream, change(json.loads(reader.metadata["avro.schema"])), rows, metadata=kept
+        )
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_fields_without_ids_are_known_by_their_names(tmp_path: Path, version: int) -> None:
+    """As ClickHouse wrote manifests and lists; the Java runtime goes by the names too."""
+    manifest = written(tmp_path / "m", [added(data_file())], version=version)
+    manifest = listed(tmp_path / "l", [manifest], version=version)
+    expected = read(manifest)
+    assert expected[0].data_file.partition == LOW
+    for name in ("m", "l"):
+        written_again(tmp_path / name, without_ids)
+    assert avro.read_manifest_list(FileIO(), str(tmp_path / "l")) == (manifest,)
+    assert read(manifest) == expected
+    assert avro.columns.read_file_paths(FileIO(), str(tmp_path / "m")) == (
+        "s3://b/t/a%20b [1].parquet",
+    )
+
+
+def test_a_partition_field_without_an_id_needs_a_name_of_the_spec(tmp_path: Path) -> None:
+    """A value that is not known would be NULL, and rows would be left out by it."""
+    manifest = listed(tmp_path / "l", [written(tmp_path / "m", [added(data_file())])])
+    written_again(
+        tmp_path / "m",
+        lambda schema: json.loads(json.dumps(without_ids(schema)).replace("p_x2Elong", "other")),
+    )
+    with pytest.raises(InvalidManifestError, match="other have no field ids.* spec 3.* p.long"):
+        read(manifest)
+
+
 def test_missing_files_and_unknown_specs(tmp_path: Path) -> None:
     manifest = ManifestFile(
         manifest_path=str(tmp_path / "no"), manifest_length=1, partition_spec_id=3

@@ -36,6 +36,7 @@ from frazil.storage.avro.entry_values import (
     checked_entries,
     entry_rows,
     map_column,
+    partition_names,
     partition_types,
     partition_values,
     with_inherited,
@@ -135,8 +136,10 @@ def decode_manifests(
     found: dict[int, DecodedManifest] = {}
     for (schema_text, spec_id), indexes in groups.items():
         manifests = [files[i][0] for i in indexes]
-        flat = flatten(schema_text, file=manifests[0].manifest_path)
-        kinds = partition_types(manifests[0].manifest_path, spec_id, specs, schema)
+        file = manifests[0].manifest_path
+        kinds = partition_types(file, spec_id, specs, schema)
+        flat = flatten(schema_text, file=file, partition_names=partition_names(specs[spec_id]))
+        _check_partition(flat, specs[spec_id], file)
         decoder = _Decoder(flat, kinds, tuple(statistics), wanted)
         bodies = [files[i][1] for i in indexes]
         found.update(zip(indexes, decoder.decode(manifests, bodies), strict=True))
@@ -297,6 +300,17 @@ class _Body:
                 f"damaged manifest entries: {error}", file=self.file
             ) from error
         return dict(entry)
+
+
+def _check_partition(flat: FlatSchema, spec: PartitionSpec, file: str) -> None:
+    unknown = [column.avro_name for column in flat.partition if column.field_id is None]
+    if unknown:
+        known = ", ".join(field.name for field in spec.fields) or "none"
+        raise InvalidManifestError(
+            f"the partition fields {', '.join(unknown)} have no field ids, and partition spec "
+            f"{spec.spec_id} has no fields of these names but {known}",
+            file=file,
+        )
 
 
 def _check_branches(frame: pl.DataFrame, flat: FlatSchema, file: str) -> None:

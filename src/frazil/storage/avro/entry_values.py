@@ -21,6 +21,7 @@ from frazil.format.manifests import (
     ManifestEntry,
     ManifestFile,
 )
+from frazil.format.manifests.avro_schema import sanitized_name
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import (
@@ -47,6 +48,7 @@ from frazil.storage.avro.manifest_layout import (
     STATISTICS,
     FlatSchema,
     PartitionColumn,
+    PartitionNames,
 )
 from frazil.storage.avro.partition_summaries import partition_rows
 
@@ -84,6 +86,13 @@ def partition_types(
     return {field.field_id: field.field_type for field in fields}
 
 
+def partition_names(spec: PartitionSpec) -> PartitionNames:
+    """Return the names that the fields of a spec may have in Avro schemas, and their ids."""
+    plain = ((field.name, field.field_id) for field in spec.fields)
+    written = ((sanitized_name(field.name), field.field_id) for field in spec.fields)
+    return tuple(dict([*written, *plain]).items())
+
+
 def partition_values(
     frame: pl.DataFrame, column: PartitionColumn, kinds: Mapping[int, IcebergType], file: str
 ) -> pl.Series:
@@ -91,7 +100,7 @@ def partition_values(
     values = frame[column.name]
     avro = column.avro_type
     logical = avro.get("logicalType") if isinstance(avro, dict) else None
-    kind = kinds.get(column.field_id)
+    kind = None if column.field_id is None else kinds.get(column.field_id)
     try:
         if logical == "decimal" or isinstance(kind, DecimalType):
             scale = kind.scale if isinstance(kind, DecimalType) else int(avro.get("scale", 0))

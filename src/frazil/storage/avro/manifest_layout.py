@@ -71,18 +71,28 @@ POLARS_FAILURES = (
 )
 _PATTERN_BYTES = 4
 
+PartitionNames = tuple[tuple[str, int], ...]
+"""Names of partition fields in an Avro schema, and the fields' ids."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """A partition field as the manifest's writer encoded it."""
+    """A partition field as the manifest's writer encoded it.
 
-    field_id: int
+    Attributes:
+        field_id: None where the writer gave none and the field's name is not known.
+        avro_name: as the writer calls it.
+    """
+
+    field_id: int | None
+    avro_name: str
     avro_type: Any
 
     @property
     def name(self) -> str:
         """The name of its decoded column."""
-        return f"{PARTITION_PREFIX}{self.field_id}"
+        known = self.avro_name if self.field_id is None else self.field_id
+        return f"{PARTITION_PREFIX}{known}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +198,19 @@ class FixedMap:
 
 
 @lru_cache(maxsize=256)
-def flatten(schema_text: bytes, *, file: str) -> FlatSchema:
+def flatten(schema_text: bytes, *, file: str, partition_names: PartitionNames = ()) -> FlatSchema:
     """The flat form of a manifest's Avro schema.
+
+    Args:
+        schema_text: as the manifest has it; a field without an id is known by its name.
+        file: names the manifest in errors.
+        partition_names: of the fields of its partition spec, for a schema without ids.
 
     Raises:
         InvalidManifestError: the schema is not JSON, or not that of manifest entries.
     """
     schema = resolved(schema_text, file=file)
-    builder = _Flattener()
+    builder = _Flattener(dict(partition_names))
     try:
         builder.add_record(schema, {**ENTRY_FIELDS, DATA_FILE_ID: "data_file"})
     except (TypeError, KeyError, AttributeError, StopIteration, ValueError) as error:
@@ -303,6 +318,7 @@ def _ends_in_zero(avro: Mapping[str, Any] | None) -> bool:
 class _Flattener:
     """Collects the fields of nested records in the order of their bytes."""
 
+    partition_ids: Mapping[str, int]
     fields: list[Mapping[str, Any]] = field(default_factory=list)
     branches: dict[str, int] = field(default_factory=dict)
     partition: list[PartitionColumn] = field(default_factory=list)
@@ -323,7 +339,9 @@ class _Flattener:
 
     def _add_partition(self, record: Any) -> None:
         for avro in record["fields"]:
-            column = PartitionColumn(avro["field-id"], _without_null(avro["type"]))
+            name = avro["name"]
+            field_id = avro.get("field-id", self.partition_ids.get(name))
+            column = PartitionColumn(field_id, name, _without_null(avro["type"]))
             if column.name in self.seen:
                 raise ValueError(f"two partition fields have the id {column.field_id}")
             self.partition.append(column)
