@@ -7,11 +7,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pytest
-from table_cases import data_file, make_table
+from table_cases import data_file, make_table, open_catalog
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import InvalidManifestError, InvalidMetadataError
@@ -247,3 +249,42 @@ def test_numbers_in_a_manifest_list_that_cannot_be_meant(
         handle.inspect.manifests(replace(snapshot, manifest_list=path))
     with pytest.raises(InvalidManifestError, match=message):
         plan(handle.metadata, replace(snapshot, manifest_list=path), handle.io)
+
+
+def in_transaction(table: TableHandle) -> None:
+    with table.transaction() as tx:
+        tx.set_properties({"owner": "me"})
+        tx.files.append([data_file("b")])
+
+
+FIRST_COMMITS: dict[str, Callable[[TableHandle], Any]] = {
+    "append": lambda table: table.files.append([data_file("b")]),
+    "properties": lambda table: table.set_properties({"owner": "me"}),
+    "branch": lambda table: table.create_branch("dev"),
+    "transaction": in_transaction,
+}
+
+
+@pytest.mark.parametrize("kind", ["sql", "requirements"])
+@pytest.mark.parametrize("first", FIRST_COMMITS)
+def test_a_table_without_a_uuid_gets_one_by_its_first_commit(
+    tmp_path: Path, first: str, kind: str
+) -> None:
+    """Version 1 has it optional (rule 191); the Java runtime gives one, and some need one."""
+    catalog = open_catalog(kind, tmp_path)
+    made = make_table(catalog, version=1)
+    made.files.append([data_file("a")])
+    found = document(made)
+    del found["table-uuid"]
+    path = made.metadata_location.rpartition("/")[0] + "/00009-other.metadata.json"
+    made.io.write(path, json.dumps(found).encode())
+    table = TableHandle(catalog, catalog.register_table("db.other", path))
+    others = TableHandle(catalog, catalog.load_table("db.other"))
+    assert table.uuid is None
+    FIRST_COMMITS[first](table)
+    uuid = document(table)["table-uuid"]
+    assert UUID(uuid).version == 4
+    # Others began before there was one.
+    others.set_properties({"theirs": "1"})
+    assert others.uuid == uuid
+    assert table.refresh().properties["theirs"] == "1"

@@ -6,11 +6,12 @@ returns to the catalog, and runs it again on newer metadata when another writer 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from frazil.format.changes import Requirement, Update, apply_updates
+from frazil.format.changes import AssignUUID, Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.table.commit.chosen_ids import with_chosen_ids
 from frazil.table.commit.requirements import requirements_for
@@ -34,8 +35,15 @@ class Changes:
     def of(
         cls, base: TableMetadata, updates: Sequence[Update], reads: Sequence[Requirement] = ()
     ) -> Changes:
-        """The updates with the requirements that they, and what was read, put on their base."""
+        """The updates with the requirements that they, and what was read, put on their base.
+
+        A table of version 1 without a uuid gets one along with them, as the Java runtime does it:
+        the next commit can then ask whether it is the same table.
+        """
         chosen = with_chosen_ids(base, updates)
+        is_named = base.table_uuid is not None or any(isinstance(u, AssignUUID) for u in chosen)
+        if chosen and not is_named:
+            chosen = (AssignUUID(str(uuid.uuid4())), *chosen)
         asked = (*requirements_for(base, chosen), *reads)
         return cls(tuple(dict.fromkeys(asked)), chosen, tuple(reads))
 
