@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,6 +94,44 @@ def test_what_was_added_since_is_copied_alone(spark, moving, tmp_path):
     copy = opened(spark, target, second.latest_version)
     assert ids(copy.scan()) == wanted
     assert copy.maintenance.check().is_sound
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_files_of_expired_snapshots_are_copied(spark, moving, tmp_path, is_whole):
+    """What is reached now counts, and not which snapshot added it."""
+    target = f"file://{tmp_path}/copy/t"
+    first = moving.maintenance.rewrite_table_path(moving.location, target)
+    copied(first)
+    moving.append(rows(spark, 100, 110))
+    moving.delete("id in (11, 104)")
+    moving.append(rows(spark, 200, 203))
+    moving.maintenance.rewrite_manifests()
+    moving.maintenance.expire_snapshots(older_than=datetime(2100, 1, 1), retain_last=1)
+    moving.refresh()
+    assert len(moving.metadata.snapshots) == 2  # The branch keeps one.
+    start = None if is_whole else first.latest_version
+    if is_whole:
+        shutil.rmtree(tmp_path / "copy")
+    second = moving.maintenance.rewrite_table_path(moving.location, target, start_version=start)
+    listed = copied(second)
+    if not is_whole:
+        # Of the files that were copied before, none is copied again.
+        data = {to for _, to in listed if "/data/" in to}
+        assert data
+        assert data & set(first.file_list["target"]) == set()
+    wanted, there = ids(moving.scan()), reached(moving.metadata_location)
+    local(moving.location).rename(tmp_path / "gone")
+    copy = opened(spark, target, second.latest_version)
+    assert ids(copy.scan()) == wanted
+    moved = {str(path).replace(str(local(moving.location)), str(local(target))) for path in there}
+    found = {str(path) for path in local(target).rglob("*") if path.is_file()}
+    named = {path for path in moved if "metadata.json" not in path}
+    assert named <= found
+    assert not any(each.kind.startswith(("data", "del", "pos", "man")) for each in problems(copy))
+
+
+def problems(table: Any) -> list[Any]:
+    return [SimpleNamespace(**row) for row in table.maintenance.check().frame.to_dicts()]
 
 
 def ids(scan: Any) -> list[int]:

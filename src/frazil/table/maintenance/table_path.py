@@ -7,7 +7,7 @@ the staging folder; data files and equality deletes are copied as they are.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -16,12 +16,12 @@ import polars as pl
 
 from frazil.catalog.metadata_files import metadata_files_of, read_metadata
 from frazil.catalog.protocol import LoadedTable
-from frazil.errors import ValidationError
+from frazil.errors import MissingFileError, ValidationError
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
-from frazil.planning.load import ManifestLoader, lists_of_manifests
+from frazil.planning.load import ManifestLoader, listed_manifests, lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_location
 from frazil.storage.path_rewriting import (
@@ -36,6 +36,7 @@ from frazil.storage.paths import join, name_of
 from frazil.storage.side_by_side import in_threads
 from frazil.table.port import HandlePort
 
+_THREADS: Final = "frazil-paths"
 _FILE_LIST: Final = "file-list"
 _PLAN: Final = {"source": pl.String(), "target": pl.String()}
 
@@ -85,6 +86,14 @@ class _Versions:
         """Those that were added since the start."""
         known = set() if self.before is None else set(self.before.snapshots_by_id)
         return tuple(each for each in self.metadata.snapshots if each.snapshot_id not in known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """Manifests and files that a version of the table reaches."""
+
+    manifests: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -140,18 +149,14 @@ class RewriteTablePath:
             metadata_location(metadata), f"copy-table-staging-{uuid.uuid4()}"
         )
         staging = _Staging(io, prefix, folder.rstrip("/"))
-        new = {snapshot.snapshot_id for snapshot in versions.snapshots}
+        copied = _reached_before(io, versions)
         lists = lists_of_manifests(io, versions.snapshots)
         manifests = {each.manifest_path: each for each in chain.from_iterable(lists)}
         entries = _entries(io, metadata, list(manifests.values()))
         deletes = _rewrite_deletes(io, prefix, entries)
         rewritten = _rewrite_manifests(io, prefix, list(manifests.values()), deletes)
-        staged = [
-            path
-            for path, manifest in manifests.items()
-            if versions.before is None or manifest.added_snapshot_id in new
-        ]
-        staged_deletes = _staged_deletes(entries, staged, new)
+        staged = [path for path in manifests if path not in copied.manifests]
+        staged_deletes = _new_files(entries, staged, copied, _NAMES_FILES)
         for path in staged:
             staging.put(path, rewritten[path])
         for path in staged_deletes:
@@ -163,7 +168,7 @@ class RewriteTablePath:
                 staging.put(snapshot.manifest_list, rewritten_manifest_list(data, prefix, lengths))
         for path in (*versions.between, versions.end):
             staging.put(path, rewritten_metadata(io.read(path), prefix))
-        staging.copy(_copied(entries, staged, new))
+        staging.copy(_new_files(entries, staged, copied, ~_NAMES_FILES))
         staging.copy(_statistics(versions))
         plan = pl.concat([pl.DataFrame(schema=_PLAN), *staging.plan]).unique(maintain_order=True)
         file_list = None
@@ -221,7 +226,7 @@ def _named(known: Sequence[str], version: str) -> str:
 
 def _there(io: FileIO, paths: Sequence[str]) -> tuple[str, ...]:
     """Those that are not gone: writers may remove old ones."""
-    found = in_threads(io.exists, paths, name="frazil-paths")
+    found = in_threads(io.exists, paths, name=_THREADS)
     return tuple(path for path, is_there in zip(paths, found, strict=True) if is_there)
 
 
@@ -252,7 +257,7 @@ def _rewrite_deletes(
     def rewrite(path: str) -> RewrittenDeletes:
         return rewritten_deletes(io.read(path), files[path], prefix)
 
-    made = in_threads(rewrite, files, name="frazil-paths")
+    made = in_threads(rewrite, files, name=_THREADS)
     return dict(zip(files, made, strict=True))
 
 
@@ -265,27 +270,60 @@ def _rewrite_manifests(
     def rewrite(manifest: ManifestFile) -> bytes:
         return rewritten_manifest(io.read(manifest.manifest_path), prefix, deletes)
 
-    made = in_threads(rewrite, manifests, name="frazil-paths")
+    made = in_threads(rewrite, manifests, name=_THREADS)
     return {each.manifest_path: data for each, data in zip(manifests, made, strict=True)}
 
 
-def _chosen(
-    entries: Mapping[str, pl.DataFrame], staged: Sequence[str], new: set[int], which: pl.Expr
-) -> Iterator[str]:
-    """Files of the staged manifests that snapshots since the start have added."""
-    for path in staged:
-        found = entries[path].filter(which, pl.col("snapshot_id").is_in(list(new)))
-        yield from found["file_path"].unique(maintain_order=True)
-
-
-def _staged_deletes(
-    entries: Mapping[str, pl.DataFrame], staged: Sequence[str], new: set[int]
+def _new_files(
+    entries: Mapping[str, pl.DataFrame], staged: Sequence[str], copied: _Reached, which: pl.Expr
 ) -> list[str]:
-    return list(dict.fromkeys(_chosen(entries, staged, new, _NAMES_FILES)))
+    """Files of the staged manifests that were not reached before, whichever snapshot added them."""
+    found: dict[str, None] = {}
+    for path in staged:
+        chosen = entries[path].filter(which)["file_path"]
+        found.update((file, None) for file in chosen if file not in copied.files)
+    return list(found)
 
 
-def _copied(entries: Mapping[str, pl.DataFrame], staged: Sequence[str], new: set[int]) -> list[str]:
-    return list(dict.fromkeys(_chosen(entries, staged, new, ~_NAMES_FILES)))
+def _reached_before(io: FileIO, versions: _Versions) -> _Reached:
+    """What the start version reaches, and so was copied with it.
+
+    Of snapshots that have expired since much may be gone: what cannot be told is copied again.
+    """
+    before = versions.before
+    if before is None:
+        return _Reached()
+    lists = in_threads(
+        lambda each: _list_if_there(io, versions.metadata, each), before.snapshots, name=_THREADS
+    )
+    manifests = {each.manifest_path: each for each in chain.from_iterable(lists)}
+    found = in_threads(
+        lambda each: _entries_if_there(io, before, each), manifests.values(), name=_THREADS
+    )
+    known = [frame for frame in found if frame is not None]
+    files = chain.from_iterable(frame["file_path"] for frame in known)
+    there = (path for path, frame in zip(manifests, found, strict=True) if frame is not None)
+    return _Reached(frozenset(there), frozenset(files))
+
+
+def _list_if_there(
+    io: FileIO, metadata: TableMetadata, snapshot: Snapshot
+) -> tuple[ManifestFile, ...]:
+    try:
+        return listed_manifests(io, snapshot)
+    except MissingFileError:
+        if snapshot.snapshot_id in metadata.snapshots_by_id:
+            raise
+        return ()
+
+
+def _entries_if_there(
+    io: FileIO, metadata: TableMetadata, manifest: ManifestFile
+) -> pl.DataFrame | None:
+    try:
+        return _entries(io, metadata, [manifest])[manifest.manifest_path]
+    except MissingFileError:
+        return None
 
 
 def _statistics(versions: _Versions) -> list[str]:
