@@ -199,7 +199,8 @@ def test_files_of_other_writers(spark, lake, tmp_path):
         ),
         place / "a.parquet",
     )
-    pq.write_table(pa.table({"id": pa.array([5], pa.int8())}), place / "b.parquet")
+    view = pa.array(["v"], pa.string_view())
+    pq.write_table(pa.table({"id": pa.array([5], pa.int8()), "kind": view}), place / "b.parquet")
     table = lake.create_table("db.t", "id bigint, at timestamp, kind string, wide double")
     for each in ("s", "int96", "arrow"):
         table.maintenance.add_files(str(tmp_path / each), format="parquet")
@@ -209,7 +210,7 @@ def test_files_of_other_writers(spark, lake, tmp_path):
         (2, 1_704_067_200_500_000, None, None),
         (3, -1_000, "a", 1.5),
         (4, 1_000, "b", None),
-        (5, None, None, None),
+        (5, None, "v", None),
     ]
     for where, count in {"at < '1970-01-01'": 2, "at = '1970-01-01 00:00:00.001'": 1}.items():
         assert table.scan(where).count() == count

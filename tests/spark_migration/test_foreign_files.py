@@ -103,6 +103,7 @@ FITTING = {
     "milliseconds": {"id": [1], "at": pa.array([1], pa.timestamp("ms", "Europe/Oslo"))},
     "the folder's value": {"id": [1], "k": ["x"]},
     "a dictionary": {"ID": [1], "k": pa.array(["x"]).dictionary_encode()},
+    "a view": {"id": [1], "k": pa.array(["x"], pa.string_view())},
     "more columns": {"id": [1], "stranger": [[{"a": 1}]]},
 }
 

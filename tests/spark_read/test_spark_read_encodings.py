@@ -13,8 +13,12 @@ import pytest
 
 from ci_share import one_of_each
 from frazil.format import types as I
+from frazil.format.schema import Schema
+from frazil.format.schema.name_mapping import mapping_for
 from frazil.spark.deletes.position_files import deleted_rows
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
+from frazil.spark.files.layout.footers import read_facts
+from frazil.spark.files.layout.layouts import Reader, layout_of
 from frazil.storage.files import FileIO
 
 PAGES = ("1.0", "2.0")
@@ -207,4 +211,64 @@ def test_deleted_rows_that_hold_a_column_of_the_same_name(tmp_path: Path) -> Non
         use_dictionary=["row.file_path"],
         column_encoding={"file_path": "DELTA_LENGTH_BYTE_ARRAY"},
     )
+    assert deletes_in(path) == EXPECTED
+
+
+TEXT, NUMBERS = I.StringType(), I.ListType(3, I.IntegerType())
+OF_ARROW_ALONE = {
+    "string_view": (pa.array(["a", None, "ß" * 20], pa.string_view()), TEXT),
+    "binary_view": (pa.array([b"a", None], pa.binary_view()), I.BinaryType()),
+    "list_view": (pa.array([[1, 2], None, []], pa.list_view(pa.int32())), NUMBERS),
+    "large_list_view": (pa.array([[1, 2], None], pa.large_list_view(pa.int32())), NUMBERS),
+    "fixed_size_list": (pa.array([[1, 2], None, [3, None]], pa.list_(pa.int32(), 2)), NUMBERS),
+    "views in a list": (
+        pa.array([["a"], None], pa.list_(pa.string_view(), 1)), I.ListType(3, TEXT),
+    ),
+    "views in a map": (
+        pa.array([[("a", "b")], None], pa.map_(pa.string_view(), pa.string_view())),
+        I.MapType(3, TEXT, 4, TEXT),
+    ),
+    "views in a struct": (
+        pa.array([{"a": "x"}, None], pa.struct([("a", pa.string_view())])),
+        I.StructType((I.NestedField(3, "a", TEXT),)),
+    ),
+    "json": (pa.array(['{"a": 1}', None], pa.json_()), TEXT),
+    "bool8": (
+        pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8())),
+        I.IntegerType(),
+    ),
+    "duration": (pa.array([1, None], pa.duration("us")), I.LongType()),
+    "decimal256": (pa.array([Decimal("1.25"), None], pa.decimal256(9, 2)), I.DecimalType(9, 2)),
+}  # fmt: skip
+AS_STORED = {"bool8": [1, None], "duration": [1, None]}
+
+
+@pytest.mark.parametrize("case", OF_ARROW_ALONE)
+def test_what_arrow_remembers_is_not_the_type(tmp_path: Path, case: str) -> None:
+    """Parquet has the same column for all of them; other engines read that and nothing else."""
+    array, kind = OF_ARROW_ALONE[case]
+    path = tmp_path / "d.parquet"
+    # A value as the key of the schema that Arrow keeps, which statistics hold then.
+    keys = pa.array(["ARROW:schema"] * len(array))
+    pq.write_table(pa.table({"k": keys, "c": array}), path)
+    fields = (I.NestedField(1, "k", TEXT), I.NestedField(2, "c", kind))
+    part = FilePart(path=f"file://{path}", file_format="parquet")
+    table = TableColumns(fields=fields)
+    ((_, _, (k, found)),) = read_batches(FileIO(), part, fields, table)
+    assert k.to_pylist() == keys.to_pylist()
+    assert found.to_pylist() == AS_STORED.get(case, array.to_pylist())
+    columns = read_facts(FileIO(), f"file://{path}").columns
+    layout = layout_of(
+        columns, has_ids=False, fields=fields, mapping=mapping_for(Schema(fields)),
+        table_fields=fields,
+    )  # fmt: skip
+    # Spark's own reader takes the file as any other.
+    assert layout.reader is Reader.BY_NAME
+
+
+def test_paths_of_position_deletes_as_views(tmp_path: Path) -> None:
+    path, table = tmp_path / "d.parquet", position_deletes()
+    kind = table.schema.field("file_path").with_type(pa.string_view())
+    paths = table["file_path"].cast(pa.string_view())
+    pq.write_table(table.set_column(0, kind, paths), path)
     assert deletes_in(path) == EXPECTED

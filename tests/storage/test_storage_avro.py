@@ -380,7 +380,7 @@ def test_a_partition_field_without_an_id_needs_a_name_of_the_spec(tmp_path: Path
         tmp_path / "m",
         lambda schema: json.loads(json.dumps(without_ids(schema)).replace("p_x2Elong", "other")),
     )
-    with pytest.raises(InvalidManifestError, match="other have no field ids.* spec 3.* p.long"):
+    with pytest.raises(InvalidManifestError, match=r"other have no field ids.* spec 3.* p\.long"):
         read(manifest)
 
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.puffin.files import PuffinBuilder, read_puffin_footer
 from frazil.storage.avro.entry_dtypes import FASTAVRO_FAILURES
+from frazil.storage.parquet.footer import read_metadata
 
 _PATH_COLUMN: Final = 2147483546
 """The id of `file_path` in position delete files (rule 149)."""
@@ -209,7 +210,8 @@ def _rewrite_bounds(file: dict[str, Any], prefix: PathPrefix) -> None:
 
 
 def _rewritten_positions(data: bytes, prefix: PathPrefix) -> bytes:
-    source = pq.ParquetFile(pa.BufferReader(data))
+    file = pa.BufferReader(data)
+    source = pq.ParquetFile(file, metadata=read_metadata(file))
     schema = source.schema_arrow
     [place] = [
         index

@@ -26,6 +26,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format import types as I
+from frazil.storage.parquet.remembered_types import needs_parquet_types, with_parquet_types
 
 MAGIC: Final = b"PAR1"
 _TAIL: Final = 8
@@ -76,7 +77,8 @@ def footer_of(path: str) -> bytes:
 def read_metadata(stream: BinaryIO) -> pq.FileMetaData:
     """Return what the footer of an open Parquet file says, by which Arrow can read the file.
 
-    Logical types that no group can have are overlooked, as Spark does.
+    Logical types that no group can have are overlooked, as Spark does, and so are types of Arrow
+    that its writer kept beside Parquet's and no table has.
 
     Raises:
         pyarrow.ArrowException, OSError: the footer is damaged, or its schema makes no sense.
@@ -98,14 +100,18 @@ def read_description(stream: BinaryIO) -> pq.FileMetaData:
 
 def _read_metadata(stream: BinaryIO, repair: _Repair) -> pq.FileMetaData:
     try:
-        return pq.read_metadata(stream)
+        found = pq.read_metadata(stream)
     except FrazilError:
         raise
     except (pa.ArrowException, OSError):
         whole = _repaired(stream, repair)
         if whole is None:
             raise
-    return pq.read_metadata(pa.BufferReader(whole))
+        stream = pa.BufferReader(whole)
+        found = pq.read_metadata(stream)
+    if not needs_parquet_types(found):
+        return found
+    return with_parquet_types(read_footer(stream, "")[1]) or found
 
 
 def patch_file(path: str, schema: I.StructType) -> int:
