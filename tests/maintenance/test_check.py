@@ -9,7 +9,8 @@ import fastavro
 import pytest
 from independent_walk import local, metadata_of
 
-from ci_share import only_in_soak
+from ci_share import only_in_check, only_in_soak
+from frazil.errors import InvalidManifestError
 from frazil.spark.session import costs
 
 pytestmark = pytest.mark.spark
@@ -169,3 +170,101 @@ def test_a_missing_delete_file_is_left_to_the_user(checked):
     assert (done.removed_data_files_count, done.corrected_files_count) == (0, 0)
     assert done.frame["problem"].to_list() == ["missing"]
     assert checked.refresh().metadata.current_snapshot_id == before
+
+
+def of_the_list(table: Any, snapshot_id: int | None = None) -> tuple[Path, Any, dict, list]:
+    """A snapshot's manifest list: its place, schema, header and rows."""
+    metadata = metadata_of(table.metadata_location)
+    wanted = snapshot_id or metadata["current-snapshot-id"]
+    snapshot = next(each for each in metadata["snapshots"] if each["snapshot-id"] == wanted)
+    place = local(snapshot["manifest-list"])
+    with place.open("rb") as stream:
+        reader = fastavro.reader(stream)
+        header = {k: v for k, v in reader.metadata.items() if not k.startswith("avro.")}
+        return place, reader.writer_schema, header, list(reader)
+
+
+def list_old_deletes(table: Any, snapshot_id: int) -> None:
+    """The current snapshot also lists the deletes of an older one, as DuckDB leaves them."""
+    old = [row for row in of_the_list(table, snapshot_id)[3] if row["content"] == 1]
+    place, schema, header, rows = of_the_list(table)
+    with place.open("wb") as stream:
+        fastavro.writer(stream, schema, [*rows, *old], metadata=header)
+    table.io.caches.clear()
+
+
+@pytest.fixture
+def one_file(spark, lake):
+    """Rows 0 to 8 in one file, row 1 deleted; manifests are never merged."""
+    made = lake.create_table(
+        "db.t",
+        "id bigint",
+        format_version=2,
+        properties={
+            "write.delete.mode": "merge-on-read",
+            "commit.manifest-merge.enabled": "false",
+        },
+    )
+    made.append(spark.range(9).coalesce(1))
+    return made
+
+
+def ids(table: Any) -> set[int]:
+    return {row.id for row in table.to_df().collect()}
+
+
+@pytest.mark.parametrize("newest_has_all", [True, only_in_check(False)])
+def test_two_vectors_of_a_data_file_are_one_where_the_newest_has_all(one_file, newest_has_all):
+    one_file.upgrade(3)
+    first = one_file.metadata.current_snapshot_id
+    one_file.delete("id = 1")
+    old = one_file.metadata.current_snapshot_id
+    if not newest_has_all:
+        one_file.rollback_to_snapshot(first)
+    one_file.delete("id = 2")
+    list_old_deletes(one_file, old)
+    with pytest.raises(InvalidManifestError, match="two deletion vectors"):
+        ids(one_file)
+    check = one_file.maintenance.check()
+    assert check.frame["problem"].to_list() == ["two vectors"] * 2
+    assert check.frame["in_current_snapshot"].all()
+    done = one_file.maintenance.repair()
+    if newest_has_all:
+        assert (done.removed_delete_files_count, len(done.frame)) == (1, 0)
+        assert ids(one_file.refresh()) == set(range(9)) - {1, 2}
+    else:
+        assert done.removed_delete_files_count == 0
+        assert all("roll back" in answer for answer in done.frame["answer"])
+
+
+def test_position_deletes_beside_a_vector_go_and_no_row_changes(one_file):
+    one_file.delete("id = 1")
+    old = one_file.metadata.current_snapshot_id
+    one_file.upgrade(3)
+    one_file.delete("id = 2")
+    list_old_deletes(one_file, old)
+    before = ids(one_file)
+    assert one_file.maintenance.check().frame["problem"].to_list() == ["beside a vector"]
+    done = one_file.maintenance.repair()
+    assert (done.removed_delete_files_count, len(done.frame)) == (1, 0)
+    assert ids(one_file.refresh()) == before == set(range(9)) - {1, 2}
+
+
+@pytest.mark.parametrize("checked", [3], indirect=True)
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"partition": {"part": 1}}, "other partition"),
+        only_in_check({"referenced_data_file": None}, "no data file"),
+        only_in_check({"content": 2}, "no equality ids"),
+    ],
+)
+def test_what_no_read_accepts_of_deletes_is_found_and_has_no_repair(checked, changes, problem):
+    [deletes] = files(checked, content=1)
+    rewritten_entry(checked, deletes, **changes)
+    with pytest.raises(InvalidManifestError):
+        ids(checked)
+    assert checked.maintenance.check().frame["problem"].to_list() == [problem]
+    done = checked.maintenance.repair()
+    assert (done.removed_delete_files_count, done.frame["problem"].to_list()) == (0, [problem])
+    assert "roll back" in done.frame["answer"][0]

@@ -22,7 +22,8 @@ from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, LongType, NestedField, PrimitiveType, StringType
 from frazil.format.values import from_bytes, to_bytes
-from frazil.planning.deletes.match import FILE_PATH_ID, match_deletes
+from frazil.planning.deletes.match import match_deletes
+from frazil.planning.deletes.own_files import FILE_PATH_ID
 
 SCHEMA = Schema((NestedField(1, "p", DoubleType()), NestedField(2, "id", LongType())))
 SPECS = {

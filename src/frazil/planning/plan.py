@@ -21,13 +21,8 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.cache import ManifestCache, store_key
 from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.deletes.match import (
-    FILE_PATH_ID,
-    MatchedDeletes,
-    match_deletes,
-    may_hold_null_keys,
-    referenced_data_files,
-)
+from frazil.planning.deletes.match import MatchedDeletes, match_deletes, may_hold_null_keys
+from frazil.planning.deletes.own_files import FILE_PATH_ID, referenced_data_files
 from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
 from frazil.planning.load import ManifestLoader
 from frazil.planning.prune import (

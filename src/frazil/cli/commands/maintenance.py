@@ -135,12 +135,14 @@ def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
         "removed_data_files_count": done.removed_data_files_count,
         "corrected_files_count": done.corrected_files_count,
         "removed_statistics_count": done.removed_statistics_count,
+        "removed_delete_files_count": done.removed_delete_files_count,
         "left": done.frame.to_dicts(),
     }
     text = (
         f"forgot {done.removed_data_files_count} lost data files and "
-        f"{done.removed_statistics_count} statistics, corrected {done.corrected_files_count} "
-        f"files, left {len(done.frame)} problems"
+        f"{done.removed_statistics_count} statistics, removed {done.removed_delete_files_count} "
+        f"superfluous delete files, corrected {done.corrected_files_count} files, "
+        f"left {len(done.frame)} problems"
     )
     out.done(facts, text)
 

@@ -17,22 +17,23 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from frazil.errors import InvalidManifestError
-from frazil.format.manifests import Content
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import BoundRef
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, UnknownType, UUIDType
 from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
+from frazil.planning.deletes.own_files import (
+    NO_SCOPE,
+    OwnDeletes,
+    of_partitions,
+    pairs_by_path,
+    path_bound,
+    refuse,
+    scopes,
+)
 from frazil.planning.deletes.runs import Integers, Runs, older_files, overlapping_files, shortest
-from frazil.planning.frames import partition_keys
 from frazil.planning.prune import Ranges, ranges_of
-from frazil.storage.avro.columns import value_column
-from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
-FILE_PATH_ID = 2147483546
-"""The field id of `file_path` in position delete files (rule 224)."""
-_NO_SCOPE = 0
 _MOST_PAIRS = 1_000_000
 """How many pairs the runs of one kind of deletes may become, in equal shares a delete."""
 
@@ -82,18 +83,16 @@ def match_deletes(
             no data file, or the partition of a file's own deletes is not the file's (rule 182).
     """
     if data.is_empty() or deletes.is_empty():
-        scopes = (
-            pl.repeat(_NO_SCOPE, len(each), dtype=pl.Int64, eager=True) for each in (data, deletes)
+        none = (
+            pl.repeat(NO_SCOPE, len(each), dtype=pl.Int64, eager=True) for each in (data, deletes)
         )
-        return MatchedDeletes(DeleteIndex.none(), *scopes)
-    data_scope, delete_scope = _scopes(data, deletes, specs)
-    about = referenced_data_files(deletes)
-    position = (deletes["content"] == int(Content.POSITION_DELETES)).to_numpy()
-    vector = position & (deletes["file_format"] == "puffin").to_numpy()
-    own = position & about.is_not_null().to_numpy()
-    _check_vectors(deletes, vector, about)
+        return MatchedDeletes(DeleteIndex.none(), *none)
+    data_scope, delete_scope = scopes(data, deletes, specs)
+    found = OwnDeletes.of(deletes)
+    position, vector, own = found.position, found.vector, found.own
+    refuse(found.of_vectors(deletes), deletes)
     matcher = _Matcher(data, deletes, data_scope, delete_scope)
-    rows, files = matcher.by_path(np.flatnonzero(own), about)
+    rows, files = matcher.by_path(np.flatnonzero(own), found.about)
     # A data file that carries a vector ignores its position deletes (rules 177, 222).
     has_vector = np.zeros(len(data), dtype=bool)
     has_vector[rows[vector[files]]] = True
@@ -130,80 +129,6 @@ def may_hold_null_keys(deletes: pl.DataFrame, schemas: Sequence[Schema]) -> pl.S
     return may
 
 
-def _check_vectors(deletes: pl.DataFrame, vector: npt.NDArray[np.bool_], about: pl.Series) -> None:
-    named = deletes.select("file_path", about.alias("about")).filter(pl.Series(vector))
-    if named["about"].null_count():
-        file = named.filter(pl.col("about").is_null())["file_path"][0]
-        raise InvalidManifestError("a deletion vector has no referenced_data_file", file=file)
-    twice = named.filter(pl.col("about").is_duplicated()).sort("about", maintain_order=True)
-    if not twice.is_empty():
-        first, second = twice.head(2)["file_path"]
-        raise InvalidManifestError(
-            f"the data file {twice['about'][0]} has two deletion vectors, in {first} and in "
-            f"{second}; at most one is allowed"
-        )
-
-
-def referenced_data_files(deletes: pl.DataFrame) -> pl.Series:
-    """Return the one data file that each position delete is about: stated, or both bounds.
-
-    It is null for deletes of several data files (rule 308).
-
-    Args:
-        deletes: with `referenced_data_file` and the bounds of `file_path`.
-    """
-    lower, upper = (_path_bound(deletes, name) for name in ("lower_bounds", "upper_bounds"))
-    stated = deletes["referenced_data_file"]
-    derived = lower.set((lower != upper).fill_null(True), None)
-    return stated.zip_with(stated.is_not_null(), derived.cast(pl.String))
-
-
-def _path_bound(deletes: pl.DataFrame, statistic: str) -> pl.Series:
-    name = value_column(statistic, FILE_PATH_ID)
-    if name not in deletes.columns:
-        return pl.Series([None] * len(deletes), dtype=pl.Binary)
-    return deletes[name]
-
-
-def _scopes(
-    data: pl.DataFrame, deletes: pl.DataFrame, specs: Mapping[int, PartitionSpec]
-) -> tuple[Integers, Integers]:
-    """A number for each (spec, partition): equal exactly where both are equal.
-
-    Data files of partitions without deletes share one number.
-    """
-    data_scope = np.full(len(data), _NO_SCOPE, dtype=np.int64)
-    delete_scope = np.full(len(deletes), _NO_SCOPE, dtype=np.int64)
-    following = _NO_SCOPE + 1
-    for (spec_id,), rows in deletes.with_row_index("row").group_by("spec_id"):
-        spec = specs.get(int(str(spec_id)))
-        columns = [f"{PARTITION_PREFIX}{field.field_id}" for field in spec.fields] if spec else []
-        keys = _partition_keys(rows, columns)
-        distinct = keys.unique().with_row_index("scope", offset=following)
-        following += len(distinct)
-        delete_scope[rows["row"].to_numpy()] = _numbered(keys, distinct)
-        same = np.flatnonzero((data["spec_id"] == spec_id).to_numpy())
-        # Frames have the partition columns of the specs that some file in them is of.
-        if len(same):
-            data_scope[same] = _numbered(_partition_keys(data[same], columns), distinct)
-    return data_scope, delete_scope
-
-
-def _partition_keys(files: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    keys = [
-        partition_keys(files[name]) if name in files.columns else pl.lit(None).alias(name)
-        for name in columns
-    ]
-    return files.select(pl.lit(0).alias("all"), *keys)
-
-
-def _numbered(keys: pl.DataFrame, distinct: pl.DataFrame) -> Integers:
-    joined = keys.join(
-        distinct, on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
-    )
-    return joined["scope"].cast(pl.Int64).fill_null(_NO_SCOPE).to_numpy()
-
-
 @dataclass(frozen=True, slots=True)
 class _Matcher:
     """Finds pairs (rows of `data`, rows of `deletes`) for the kinds of delete files."""
@@ -214,21 +139,10 @@ class _Matcher:
     delete_scope: Integers
 
     def by_path(self, which: Integers, about: pl.Series) -> _Pairs:
-        """Deletes of one data file, by its path; not newer than the deletes (rules 176, 177)."""
-        names = pl.DataFrame({"file_path": about.gather(which), "delete": which})
-        paths = self.data.select("file_path").with_row_index("row")
-        joined = paths.join(names, on="file_path")
-        rows = joined["row"].cast(pl.Int64).to_numpy()
-        files = joined["delete"].cast(pl.Int64).to_numpy()
-        keep = self._numbers(self.data)[rows] <= self._numbers(self.deletes)[files]
-        rows, files = rows[keep], files[keep]
-        elsewhere = self.data_scope[rows] != self.delete_scope[files]
-        if elsewhere.any():
-            row, file = int(rows[elsewhere][0]), int(files[elsewhere][0])
-            raise InvalidManifestError(
-                f"the delete file {self.deletes['file_path'][file]} is for the data file "
-                f"{self.data['file_path'][row]}, but their partitions differ"
-            )
+        """Deletes of one data file, by its path."""
+        rows, files = pairs_by_path(self.data, self.deletes, about, which)
+        apart = self.data_scope[rows] != self.delete_scope[files]
+        refuse(of_partitions(self.data, self.deletes, (rows[apart], files[apart])), self.deletes)
         return rows, files
 
     def by_partition(self, which: Integers, free: npt.NDArray[np.bool_]) -> DeleteIndex:
@@ -299,8 +213,8 @@ class _Matcher:
         ranks = np.empty(len(paths), dtype=np.int64)
         ranks[order.to_numpy()] = np.arange(len(paths))
         ordered = paths.gather(order)
-        low = _path_bound(self.deletes, "lower_bounds").gather(which)
-        high = _path_bound(self.deletes, "upper_bounds").gather(which)
+        low = path_bound(self.deletes, "lower_bounds").gather(which)
+        high = path_bound(self.deletes, "upper_bounds").gather(which)
         first = ordered.search_sorted(low.fill_null(b""), side="left").cast(pl.Int64)
         last = ordered.search_sorted(high.fill_null(b""), side="right").cast(pl.Int64) - 1
         return (

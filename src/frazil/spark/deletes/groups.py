@@ -10,6 +10,7 @@ import polars as pl
 
 from frazil.errors import InvalidManifestError
 from frazil.planning.deletes.index import EQUALITY_DELETES, GLOBAL_SCOPE, DeleteIndex
+from frazil.planning.deletes.own_files import lacks_equality_ids
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.equality import EqualityDeletes
 
@@ -60,7 +61,7 @@ def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[Delete
         pl.col("equality_ids").list.sort().cast(pl.List(pl.String)).list.join(",").alias("key")
     )
     is_equality = pl.col("content") == EQUALITY_DELETES
-    broken = deletes.filter(is_equality & (pl.col("key").fill_null("") == ""))
+    broken = deletes.filter(lacks_equality_ids(deletes))
     if len(broken):
         raise InvalidManifestError(
             "an equality delete file has no equality ids",

@@ -46,6 +46,7 @@ _REPAIRED: Final = [
     ("removed_data_files_count", _INT),
     ("corrected_files_count", _INT),
     ("removed_statistics_count", _INT),
+    ("removed_delete_files_count", _INT),
     ("left_problems_count", _INT),
 ]
 

@@ -19,6 +19,7 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader, listed_manifests
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
+from frazil.table.maintenance.delete_checks import IN_CURRENT, check_deletes
 from frazil.table.maintenance.file_checks import (
     PROBLEMS,
     STATED,
@@ -28,9 +29,6 @@ from frazil.table.maintenance.file_checks import (
 )
 
 _SHOWN: Final = 10
-IN_CURRENT: Final = "in_current_snapshot"
-CHECKED: Final = {**PROBLEMS, IN_CURRENT: pl.Boolean()}
-"""The columns of a check's frame."""
 
 CheckFiles = Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame]]
 """Looks at the files of manifests: how many there are, and what is wrong with them."""
@@ -42,10 +40,12 @@ class CheckResult(ShownInNotebooks):
 
     Attributes:
         frame: a Polars frame, a row for each problem: `file_path`; `kind` of the file; `problem`,
-            which is ``missing``, ``unreadable``, ``size`` or ``record count``; what the metadata
-            says (`stated`) and what was `found`; of a deletion vector `content_offset`; the
-            `reason` that a file cannot be read; and whether the current snapshot of `main` has the
-            file (`in_current_snapshot`).
+            which is ``missing``, ``unreadable``, ``size``, ``record count``, or of deletes
+            ``two vectors`` (for one data file), ``beside a vector``, ``other partition`` (than the
+            data file's), ``no data file`` or ``no equality ids``; what the metadata says (`stated`)
+            and what was `found`; of a deletion vector `content_offset`; the `reason` that a file
+            cannot be read; and whether the current snapshot of `main` has it
+            (`in_current_snapshot`).
         snapshots_count, manifests_count, files_count: how many were looked at.
     """
 
@@ -108,8 +108,9 @@ def check_table(io: FileIO, table: LoadedTable, check_files: CheckFiles) -> Chec
     held = _said(io, metadata, current, lost)
     told = found.with_row_index("nth")
     inside = told.join(held, on=["file_path", "stated"], how="semi", nulls_equal=True)["nth"]
+    of_files = told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT))
     return CheckResult(
-        frame=told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT)),
+        frame=pl.concat([of_files, check_deletes(io, metadata, listed, lost)]),
         snapshots_count=len(metadata.snapshots),
         manifests_count=len(every),
         files_count=count,

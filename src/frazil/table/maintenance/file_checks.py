@@ -35,16 +35,17 @@ PROBLEMS: Final = {
 """What is wrong with a file: `missing`, `unreadable`, `size` or `record count`; what metadata says
 and what was found."""
 
-_KINDS: Final = {
+KINDS: Final = {
     int(Content.DATA): "data",
     int(Content.POSITION_DELETES): "position deletes",
     int(Content.EQUALITY_DELETES): "equality deletes",
 }
+"""What errors and checks call a file, by its content."""
 VECTOR: Final = "deletion vector"
 _KIND: Final = (
     pl.when(pl.col("file_format").str.to_lowercase() == "puffin")
     .then(pl.lit(VECTOR))
-    .otherwise(pl.col("content").replace_strict(_KINDS, default="file", return_dtype=pl.String))
+    .otherwise(pl.col("content").replace_strict(KINDS, default="file", return_dtype=pl.String))
 )
 
 

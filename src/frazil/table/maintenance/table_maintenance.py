@@ -133,8 +133,10 @@ class Maintenance(StatisticsChanges):
 
         Missing data files leave the table, whose rows were lost with them. Sizes and row counts are
         corrected; bounds and other statistics of columns stay. Statistics files that are gone are
-        forgotten. Missing delete files stay a problem, since rows would come back without them; so
-        do missing manifests, and what only older snapshots have.
+        forgotten. Of several vectors of one data file the newest stays, if it has all positions of
+        the others; position delete files beside a vector, which no reader applies, go. Missing
+        delete files stay a problem, since rows would come back without them; so do missing
+        manifests, and what only older snapshots have. The result says what can be done.
 
         Raises:
             StorageError: the store does not answer; nothing was changed.
