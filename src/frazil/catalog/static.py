@@ -139,6 +139,11 @@ def open_table(location: str, properties: Mapping[str, str] | None = None) -> Lo
     return catalog.load_table(catalog.identifier)
 
 
+def is_metadata_file(location: str) -> bool:
+    """Whether a path names a metadata file, and not a table's folder."""
+    return _FILE.fullmatch(location) is not None
+
+
 def newest_metadata_file(io: FileIO, location: str) -> str:
     """The metadata file itself, or the newest one in a table's folder or its ``metadata`` folder.
 
@@ -148,7 +153,7 @@ def newest_metadata_file(io: FileIO, location: str) -> str:
     Raises:
         NoSuchTableError: there is no metadata file.
     """
-    if _FILE.fullmatch(location):
+    if is_metadata_file(location):
         return location
     for folder in (join(location, "metadata"), location):
         found = _hinted(VersionFolder(io, folder)) or _newest_listed(io, folder)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from frazil.catalog.config import CatalogConfig, open_catalog, resolve, sources_of
 from frazil.catalog.identifiers import Identifier, parse_namespace, shown
+from frazil.catalog.metadata_files import read_metadata
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView
+from frazil.catalog.static import newest_metadata_file
 from frazil.errors import (
     ConfigurationError,
     FrazilError,
@@ -124,7 +126,7 @@ class Adopted:
         kind: what it is.
         metadata_file: of it as it is now; None if that cannot be read.
         format_version: of the table or view.
-        reason: why nothing is done, or what to know of a name that exists.
+        reason: why nothing is done, or what to know of the name.
     """
 
     source: Identifier
@@ -149,6 +151,7 @@ class Adoption:
     source: AdoptionSource
     target: Catalog | None
     into: Identifier | None = None
+    _known: dict[str, Identifier] | None = field(default=None, init=False, repr=False)
 
     def planned(self, names: Iterable[SourceName]) -> Iterator[Adopted]:
         """Yield what is to be done with each of the source's names; a failure is of one alone."""
@@ -193,6 +196,8 @@ class Adoption:
 
     def _table(self, row: Adopted) -> Adopted:
         found = self._loaded(row.source)
+        if found is None:
+            return self._of_folder(row)
         row = _with_file(row, found)
         there = self._there(row.target)
         if there is not None:
@@ -220,16 +225,46 @@ class Adoption:
             raise ValidationError(f"{shown(row.target)} is a table: choose a namespace with --into")
         return row
 
-    def _loaded(self, name: Identifier) -> LoadedTable:
+    def _loaded(self, name: Identifier) -> LoadedTable | None:
+        """The table as its catalog has it; None of a folder that is of no Hadoop catalog."""
         try:
             return self.source.catalog.load_table(name)
         except NoSuchTableError:
             if isinstance(self.source.catalog, FilesystemCatalog):
-                raise ValidationError(
-                    "its metadata files are not those of a Hadoop catalog, v<N>.metadata.json, so "
-                    "the folder does not tell which is current: name the catalog that it is of"
-                ) from None
+                return None
             raise
+
+    def _of_folder(self, row: Adopted) -> Adopted:
+        """What becomes of a folder that a catalog with pointers of its own has, or had."""
+        source = self.source.catalog
+        if not isinstance(source, FilesystemCatalog):
+            raise NoSuchTableError(f"the table {shown(row.source)} is gone")
+        place = join(source.warehouse, *row.source)
+        has = self._places().get(place)
+        if has is not None:
+            name = None if has == row.target else f"as {shown(has)}"
+            there = None if self.target is None else self._there(has)
+            known = row if there is None else _with_file(row, there)
+            return replace(known, action="exists", reason=name)
+        path = newest_metadata_file(source.io, place)
+        found = LoadedTable(row.source, read_metadata(source.io, path), path, source.io)
+        there = self._there(row.target)
+        if there is not None:
+            return _beside(_with_file(row, found), found, there)
+        if self.target is not None and self.target.view_exists(row.target):
+            raise ValidationError(f"{shown(row.target)} is a view: choose a namespace with --into")
+        reason = "as its newest metadata file says: no other catalog that has it may write to it"
+        return replace(_with_file(row, found), reason=reason)
+
+    def _places(self) -> dict[str, Identifier]:
+        """The folders of the target's tables, looked up once."""
+        if self._known is None:
+            names = [] if self.target is None else self.target.list_tables_below()
+            found = {} if self.target is None else self.target.metadata_locations(names)
+            # Metadata lies in a folder of the table's own, unless a property says otherwise.
+            known = {parent_of(parent_of(place)): name for name, place in found.items()}
+            object.__setattr__(self, "_known", known)
+        return self._known or {}
 
     def _there(self, name: Identifier) -> LoadedTable | None:
         if self.target is None or not self.target.table_exists(name):

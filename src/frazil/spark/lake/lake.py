@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.catalog.config import open_catalog, refuse_unknown, resolve
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.protocol import Catalog
+from frazil.catalog.registration import register_table
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import (
     ConfigurationError,
@@ -342,8 +343,19 @@ class Lake(
         self.catalog.rename_table(source, target)
 
     def register_table(self, identifier: str | Sequence[str], metadata_location: str) -> Table:
-        """Make a table of an existing metadata file."""
-        loaded = self.catalog.register_table(identifier, metadata_location)
+        """Give a table that lies somewhere a name in the lake.
+
+        Args:
+            identifier: the name.
+            metadata_location: a metadata file, or the table's folder, whose newest metadata is
+                taken, as by `open_table`. So a dropped table comes back.
+
+        Raises:
+            NoSuchTableError: there is no metadata file in the folder.
+            TableAlreadyExistsError: the lake has the name.
+            NoSuchNamespaceError: its namespace is missing.
+        """
+        loaded = register_table(self.catalog, identifier, metadata_location)
         return Table(self.spark, self.catalog, loaded)
 
     # -- SQL -------------------------------------------------------------------------------------

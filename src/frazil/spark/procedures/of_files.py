@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from frazil.catalog.registration import register_table
 from frazil.errors import ProcedureError
 from frazil.format import types as I
 from frazil.spark.maintenance.compaction.results import (
@@ -86,7 +87,7 @@ def _expired(
 
 def _register_table(caller: Caller, given: Arguments) -> list[Row]:
     identifier = caller.identifier(given["table"])
-    metadata = caller.catalog.register_table(identifier, given["metadata_file"]).metadata
+    metadata = register_table(caller.catalog, identifier, given["metadata_file"]).metadata
     current = metadata.current_snapshot
     if current is None:
         return [(None, None, None)]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from frazil.catalog.protocol import Capability
+from frazil.catalog.registration import drop_and_tell
 from frazil.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -284,7 +285,7 @@ def drop_table(context: SqlContext, reader: WordReader) -> None:
         if purges:
             context.catalog.purge_table(name)
         else:
-            context.catalog.drop_table(name)
+            drop_and_tell(context.catalog, name)
     except (NoSuchTableError, NoSuchNamespaceError):
         if not if_exists or context.catalog.view_exists(name):
             raise
@@ -341,7 +342,7 @@ def _empty(context: SqlContext, name: tuple[str, ...]) -> None:
         _empty(context, inner)
         context.catalog.drop_namespace(inner)
     for table in context.catalog.list_tables(name):
-        context.catalog.drop_table(table)
+        drop_and_tell(context.catalog, table)
     if context.catalog.can(Capability.VIEWS):
         for view in context.catalog.list_views(name):
             context.catalog.drop_view(view)

@@ -1,0 +1,56 @@
+"""Tables that lie somewhere get a name in a catalog."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.catalog.outcome import after_the_change
+from frazil.catalog.protocol import Catalog, LoadedTable
+from frazil.catalog.static import is_metadata_file, newest_metadata_file
+from frazil.errors import InvalidFormatError, StorageError
+from frazil.storage.paths import normalize_location, redact
+
+_LOG = logging.getLogger(__name__)
+
+
+def register_table(catalog: Catalog, identifier: str | Sequence[str], place: str) -> LoadedTable:
+    """Give a table a name in a catalog.
+
+    Args:
+        catalog: gets the name.
+        identifier: the new name.
+        place: a metadata file, or the table's folder, whose newest metadata is taken.
+
+    Raises:
+        NoSuchTableError: there is no metadata file in the folder.
+        TableAlreadyExistsError: the name is taken.
+        NoSuchNamespaceError: the namespace is missing.
+        MissingFileError, InvalidMetadataError: the metadata is not there, or broken.
+    """
+    is_file = is_metadata_file(place)
+    path = place if is_file else newest_metadata_file(catalog.io, normalize_location(place))
+    return catalog.register_table(identifier, path)
+
+
+def drop_and_tell(catalog: Catalog, identifier: Identifier) -> None:
+    """Remove a table's name, and log where its metadata stays, which brings the table back.
+
+    Raises:
+        NoSuchTableError: there is no such table.
+    """
+    location = None
+    with suppress(InvalidFormatError, StorageError):
+        # A table whose metadata cannot be read can still be dropped.
+        location = catalog.metadata_location(identifier)
+    catalog.drop_table(identifier)
+    with after_the_change(f"whether files of {shown(identifier)} stay is not known"):
+        # A catalog of folders has deleted them.
+        if location is not None and catalog.io.exists(location):
+            _LOG.warning(
+                "dropped %s: its files stay, and register_table with %s brings it back",
+                shown(identifier),
+                redact(location, catalog.properties),
+            )
