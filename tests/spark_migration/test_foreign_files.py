@@ -16,7 +16,7 @@ from pyiceberg.table import StaticTable
 
 from ci_share import only_in_soak
 from frazil.catalog.config import load_catalog
-from frazil.errors import SchemaMismatchError, ValidationError
+from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
@@ -24,6 +24,7 @@ from frazil.format.schema.name_mapping import mapping_for
 from frazil.format.schema.types_json import parse_type
 from frazil.format.types import NestedField
 from frazil.spark.migration.entries import EntryMaker
+from frazil.spark.migration.sources import source_of
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.migration.folders import data_files, files_in_folders
@@ -252,3 +253,23 @@ def test_pyiceberg_reads_the_rows(tmp_path, version):
         with pytest.raises(ValidationError, match="has 2 of these 2 files"):
             table.port.run(AddFiles(table.io, [one.entry for one in again]))
     assert len(table.refresh().metadata.snapshots) == 1
+
+
+LOGGED = {
+    "a Delta table": ("_delta_log", "", "Delta"),
+    "its partition": ("_delta_log", "day=1/n=2", "Delta"),
+    "one of its files": ("_delta_log", "day=1/n=2/a.parquet", "Delta"),
+    "a folder of such tables": ("_delta_log", "..", "Delta"),
+    "a Hudi table": (".hoodie", "", "Hudi"),
+}
+
+
+@pytest.mark.parametrize("case", LOGGED)
+def test_files_that_the_log_of_another_format_rules_are_refused(tmp_path, case):
+    log, below, kind = LOGGED[case]
+    root = tmp_path / "lake" / "logged"
+    for name in (f"{log}/00000000000000000000.json", "day=1/n=2/a.parquet"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("{}")
+    with pytest.raises(UnsupportedError, match=f"{kind} table.*deleted rows would come back"):
+        source_of(None, FileIO(), str((root / below).resolve()), "parquet")

@@ -174,3 +174,20 @@ def test_an_empty_table_becomes_an_empty_table(spark, lake, spark_tables):
         .added_files_count
         == 0
     )
+
+
+def test_the_files_of_a_delta_table_are_not_taken_for_all_of_it(
+    spark, lake, spark_tables, tmp_path
+):
+    name, place = spark_tables("of_delta"), tmp_path / "of_delta"
+    spark.sql(f"CREATE TABLE {name} (id INT) USING parquet LOCATION '{place}'")
+    log = place / "_delta_log" / "00000000000000000000.json"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}")
+    lake.create_namespace("default")
+    with pytest.raises(UnsupportedError, match="a Delta table, whose log"):
+        lake.snapshot_table(name, "db.copy")
+    with pytest.raises(UnsupportedError, match="a Delta table, whose log"):
+        lake.migrate(name)
+    assert not lake.table_exists("db.copy")
+    assert spark.catalog.tableExists(name)

@@ -24,6 +24,7 @@ from frazil.format.manifests.model import FileFormat
 from frazil.spark.migration.entries import FORMATS
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.listing import list_beginning, list_folders
+from frazil.storage.paths import join, name_of, parent_of
 from frazil.table.migration.folders import (
     SourceFiles,
     data_files,
@@ -34,6 +35,9 @@ from frazil.table.migration.folders import (
 )
 
 SESSION_CATALOG: Final = "spark_catalog"
+_LOGS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+"""Folders in which other table formats say which of the files beside them count."""
+_OTHERS: Final = {name.lower(): name for name in _LOGS.values()}
 _NOT_FOUND: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 
@@ -106,7 +110,8 @@ def source_of(
     Raises:
         ValidationError: the text is neither, or the folders do not name one partitioning.
         NoSuchTableError, MissingFileError: there is no such table or folder.
-        UnsupportedError: a view, a table of another source, or an unknown format.
+        UnsupportedError: a view, a table of another source (Delta and Hudi too, whose folders tell
+            it), or an unknown format.
     """
     if file_format is not None:
         return _folder(io, source, file_format)
@@ -158,6 +163,8 @@ def spark_table(spark: SparkSession, name: str) -> SparkTable:
         ) from error
     kind, provider = str(told.get("type", "")), str(told.get("provider", "")).lower()
     if kind == "VIEW" or provider not in FORMATS or "location" not in told:
+        if provider in _OTHERS:
+            raise _of_another_format(".".join(parts), _OTHERS[provider])
         what = "a view" if kind == "VIEW" else f"a table of the source {provider or 'unknown'!r}"
         raise UnsupportedError(
             f"{'.'.join(parts)} is {what}: tables of {', '.join(FORMATS)} files can become Iceberg "
@@ -189,8 +196,10 @@ def files_of_table(
 
     Raises:
         MissingFileError: the folder of a partition is not there.
+        UnsupportedError: the files are of a Delta or Hudi table.
         ValidationError: a file lies in no partition that the catalog knows.
     """
+    refuse_other_formats(io, table.location, str(table))
     spark.catalog.refreshTable(table.quoted)
     # Spark tells URIs, and paths in metadata are literal.
     paths = [_literal(uri) for uri in spark.table(table.quoted).inputFiles()]
@@ -213,6 +222,33 @@ def files_of_table(
             )
     files = files_of_folders(frame, found, table.location)
     return files if len(files) else no_files(table.partition_columns)
+
+
+def refuse_other_formats(io: FileIO, folder: str, name: str) -> None:
+    """Refuse files beside the log of another table format, or in a partition of such a table.
+
+    Args:
+        folder: where the files are.
+        name: what errors call it.
+
+    Raises:
+        UnsupportedError: they are of such a table.
+    """
+    while folder:
+        for log, kind in _LOGS.items():
+            if io.is_folder(join(folder, log)):
+                raise _of_another_format(name, kind)
+        if "=" not in name_of(folder):
+            return
+        folder = parent_of(folder)
+
+
+def _of_another_format(name: str, kind: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name} holds files of a {kind} table, whose log says which files count and which rows "
+        f"are deleted: without it deleted rows would come back. Read it with {kind}'s own reader "
+        "and write the rows into a new table; where it has Iceberg metadata too, register that"
+    )
 
 
 def _known_partitions(spark: SparkSession, table: SparkTable) -> set[str] | None:
@@ -280,8 +316,13 @@ def _folder(io: FileIO, path: str, file_format: str) -> FileSource:
     if not io.is_folder(root):
         if not io.exists(root):
             raise MissingFileError(f"there is no folder {root} to bring files in from")
+        refuse_other_formats(io, parent_of(root), root)
         return FileSource(root, known, SourceFiles((), pl.DataFrame({"path": [root]})))
+    refuse_other_formats(io, root, root)
     beginning = list_beginning(io, root)
-    below = list_folders(io, beginning.folders)
-    listed = data_files(pl.concat([beginning.files, below]), root).sort("path")
+    below = pl.concat([beginning.files, list_folders(io, beginning.folders)])
+    for log, kind in _LOGS.items():
+        if below["path"].str.contains(f"/{log}/", literal=True).any():
+            raise _of_another_format(root, kind)
+    listed = data_files(below, root).sort("path")
     return FileSource(root, known, files_in_folders(listed["path"], root))
