@@ -23,6 +23,7 @@ from frazil.format.metadata import (
 from frazil.format.views import ViewMetadata, parse_view_metadata, view_metadata_to_bytes
 from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
+from frazil.storage.moved import telling_of_moves
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_NAMES = (".gz.metadata.json", ".metadata.json.gz")
@@ -51,7 +52,8 @@ def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> Tabl
     known = None if mark is None else _parsed(io).get(under_mark)
     if known is not None:
         return known
-    data = io.read(location)
+    with telling_of_moves(io, location):
+        data = io.read(location)
     digest = _digest(data)
     found = _parsed(io).get(digest)
     if found is None:

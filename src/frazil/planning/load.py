@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -21,6 +22,7 @@ from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
+from frazil.storage.moved import telling_of_moves
 from frazil.storage.side_by_side import lasting_threads
 
 _READERS = 16
@@ -212,13 +214,18 @@ def lists_of_manifests(
     for start in range(0, len(missing), _LISTS_AT_ONCE):
         some = missing[start : start + _LISTS_AT_ONCE]
         paths = [path for _, path in some]
-        data = readers.map(io.read, paths)
+        data = readers.map(partial(_read_list, io), paths)
         for (index, path), manifests in zip(
             some, decode_manifest_lists(list(zip(paths, data, strict=True))), strict=True
         ):
             found[index] = manifests
             cache.keep_manifest_list((store, path), manifests)
     return [found[index] for index in range(len(wanted))]
+
+
+def _read_list(io: FileIO, path: str) -> bytes:
+    with telling_of_moves(io, path):
+        return io.read(path)
 
 
 def manifest_batches(

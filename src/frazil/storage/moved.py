@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from frazil.errors import MissingFileError, StorageError
 from frazil.storage.files import FileIO
+from frazil.storage.paths import parent_of, redact
 from frazil.storage.stores.store import Store, Stores
 
 T = TypeVar("T")
@@ -57,3 +60,34 @@ class MovedFileIO(FileIO):
         on_store: Callable[[Store, str], T],
     ) -> T:
         return super()._run(verb, self.physical(path), on_disk, on_store)
+
+
+@contextmanager
+def telling_of_moves(io: FileIO, path: str) -> Iterator[None]:
+    """Raise a missing file's error with what to do if the table was moved, where that seems so.
+
+    So it does where the whole folder is not there: metadata names files by their old paths.
+
+    Args:
+        io: the table's files.
+        path: the file of metadata that is read.
+    """
+    try:
+        yield
+    except MissingFileError as error:
+        if not _lacks_folder(io, path):
+            raise
+        table = redact(parent_of(parent_of(path)), io.properties)
+        raise MissingFileError(
+            f"{error}, and no such folder. If the table was moved or copied, read it by "
+            f"frazil.open_table('new place', spark=spark, moved={{{table!r}: 'new place'}}); to "
+            "write to it there, have rewrite_table_path write its metadata for the new place, and "
+            "register that"
+        ) from error
+
+
+def _lacks_folder(io: FileIO, path: str) -> bool:
+    try:
+        return not io.is_folder(parent_of(path))
+    except StorageError:
+        return False
