@@ -54,6 +54,7 @@ class TableOperations(OnDriver):
             case_sensitive=case_sensitive,
             text_zone=self.port.text_zone,
             type_of=self.port.column_type,
+            io=self.port.io,
         )
 
     def update_spec(self, *, case_sensitive: bool = True) -> UpdateSpec:

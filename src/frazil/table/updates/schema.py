@@ -23,8 +23,10 @@ from frazil.format.metadata.table_mapping import evolved_mapping_property
 from frazil.format.properties.table import COLUMN_PROPERTIES
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, as_type
+from frazil.storage.files import FileIO
 from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.operation import MetadataOperation, Operation
+from frazil.table.updates.promoted_keys import warn_of_promoted_keys
 
 COLUMN_PROPERTY_PREFIXES = tuple(each.prefix for each in COLUMN_PROPERTIES)
 
@@ -49,6 +51,7 @@ class UpdateSchema(SchemaEvolution, CommittedAtEnd):
         case_sensitive: bool = True,
         text_zone: str | tzinfo = UTC,
         type_of: Callable[[Any], IcebergType] = as_type,
+        io: FileIO | None = None,
     ) -> None:
         super().__init__(
             metadata.schema,
@@ -62,10 +65,17 @@ class UpdateSchema(SchemaEvolution, CommittedAtEnd):
         )
         self._table = metadata
         self._run_operation = run
+        self._io = io
 
     def commit(self) -> None:
-        """Commit the changes; leaving the `with` block does this."""
-        self._run_operation(replace_schema(self._table, self.apply(), self.last_column_id))
+        """Commit the changes; leaving the `with` block does this.
+
+        A warning says so before, where live equality deletes delete by a column whose type changes.
+        """
+        schema = self.apply()
+        if self._io is not None:
+            warn_of_promoted_keys(self._io, self._table, schema)
+        self._run_operation(replace_schema(self._table, schema, self.last_column_id))
 
 
 def replace_schema(start: TableMetadata, schema: Schema, last_column_id: int) -> MetadataOperation:
