@@ -184,7 +184,8 @@ def listed_manifests(
     key = (store_key(io), snapshot.manifest_list)
     found = cache.manifest_list(key)
     if found is None:
-        found = manifests_of(io, snapshot)
+        with telling_of_moves(io, snapshot.manifest_list):
+            found = manifests_of(io, snapshot)
         cache.keep_manifest_list(key, found)
     return found
 

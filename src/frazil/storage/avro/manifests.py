@@ -36,7 +36,6 @@ from frazil.storage.avro.partition_summaries import FieldSummaryBuilder, written
 from frazil.storage.avro.records import read_many_records
 from frazil.storage.avro.write import ContainerWriter, container_bytes, record_encoder
 from frazil.storage.files import FileIO
-from frazil.storage.moved import telling_of_moves
 from frazil.storage.side_by_side import NewFiles
 
 DEFAULT_CODEC = "gzip"
@@ -262,8 +261,7 @@ def manifests_of(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         InvalidManifestError: a file breaks the specification, or the snapshot names none.
     """
     if snapshot.manifest_list is not None:
-        with telling_of_moves(io, snapshot.manifest_list):
-            return read_manifest_list(io, snapshot.manifest_list)
+        return read_manifest_list(io, snapshot.manifest_list)
     if snapshot.manifests is None:
         raise InvalidManifestError(
             f"the snapshot {snapshot.snapshot_id} names neither a manifest list nor manifests"
