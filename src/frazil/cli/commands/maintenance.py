@@ -140,10 +140,11 @@ def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
     }
     text = (
         f"forgot {done.removed_data_files_count} lost data files and "
-        f"{done.removed_statistics_count} statistics, removed {done.removed_delete_files_count} "
-        f"superfluous delete files, corrected {done.corrected_files_count} files, "
-        f"left {len(done.frame)} problems"
+        f"{done.removed_statistics_count} statistics, corrected {done.corrected_files_count} "
+        f"files, left {len(done.frame)} problems"
     )
+    if done.removed_delete_files_count:
+        text += f"\nremoved {done.removed_delete_files_count} superfluous delete files"
     out.done(facts, text)
 
 
