@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -23,16 +22,16 @@ from frazil.format.predicates.without_values import without_values
 from frazil.planning.plan import plan
 from frazil.planning.scan_report import PlannedScan
 from frazil.table.handle import TableHandle
+from open_api import open_api_text
 from rest_server import Fault, Server
 
 Connect = Callable[..., RestCatalog]
-SPECIFICATION = Path(__file__).parent.parent / "rest-catalog-open-api.yaml"
 
 
 @cache
 def components() -> Any:
     # Of several kinds of text a value may be more than one, which `oneOf` would refuse.
-    text = SPECIFICATION.read_text().replace("oneOf:", "anyOf:")
+    text = open_api_text().replace("oneOf:", "anyOf:")
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["components"]
 
 

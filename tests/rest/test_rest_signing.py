@@ -16,12 +16,12 @@ from catalog_cases import made_table, opened, properties_of
 from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import AccessDeniedError, ConfigurationError, StorageError, UnsupportedError
+from open_api import open_api_text
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
 from s3_server import S3Store, s3_server
 from s3_signatures import SignaturesChecked, signed_by
 
-SPECIFICATION = Path(__file__).parent.parent / "rest-catalog-open-api.yaml"
 SIGN = "POST namespaces/{ns}/tables/{name}/sign"
 ODD = "data/a b/50%25+x=y&z/日本.bin"
 
@@ -77,7 +77,7 @@ def connected(signing: Signing, **properties: str) -> RestCatalog:
 def check_protocol(asked: list[dict[str, Any]]) -> None:
     """Each request to sign is as the specification's schema wants it."""
     components = yaml.load(
-        SPECIFICATION.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        open_api_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     )["components"]
     schema = {"$ref": "#/components/schemas/RemoteSignRequest", "components": components}
     for each in asked:

@@ -16,6 +16,7 @@ from rest_cases import check_answer, check_request
 
 from ci_share import in_circles
 from frazil.catalog.rest.catalog import RestCatalog
+from open_api import open_api_text
 from rest_server import Exchange, Server
 
 Change = Callable[[dict[str, Any]], object]
@@ -162,3 +163,15 @@ def test_a_strange_request_is_refused(exchanges: dict[str, Exchange], case: str)
         check_request(broken)
     with pytest.raises(OpenAPIError):
         as_served(broken).check_request()
+
+
+def test_without_the_description_a_test_is_skipped_but_in_ci(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("FRAZIL_REQUIRE_SPECIFICATION", raising=False)
+    monkeypatch.setenv("FRAZIL_REST_SPECIFICATION", "/nowhere/rest.yaml")
+    with pytest.raises(pytest.skip.Exception, match="not at /nowhere/rest.yaml"):
+        open_api_text()
+    monkeypatch.setenv("FRAZIL_REQUIRE_SPECIFICATION", "1")
+    with pytest.raises(pytest.fail.Exception, match="not at /nowhere/rest.yaml"):
+        open_api_text()

@@ -21,9 +21,9 @@ from frazil.catalog.protocol import Catalog
 from frazil.serve.access import Tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
+from open_api import open_api_text
 from programs import Program
 
-SPECIFICATION = Path(__file__).parent.parent / "rest-catalog-open-api.yaml"
 SCHEMA: dict[str, Any] = {
     "type": "struct",
     "fields": [
@@ -49,7 +49,7 @@ def specification_file() -> dict[str, Any]:
     and every text fits several; a partition may be NULL. A discriminator alone is no rule for a
     validator: the requirements that it maps to are written out.
     """
-    content = _as_of_3_1(yaml.load(SPECIFICATION.read_text(), yaml.CSafeLoader))
+    content = _as_of_3_1(yaml.load(open_api_text(), yaml.CSafeLoader))
     value = content["components"]["schemas"]["PrimitiveTypeValue"]
     value["anyOf"] = [*value.pop("oneOf"), {"type": "null"}]
     schemas = content["components"]["schemas"]
