@@ -76,9 +76,9 @@ def connected(signing: Signing, **properties: str) -> RestCatalog:
 
 def check_protocol(asked: list[dict[str, Any]]) -> None:
     """Each request to sign is as the specification's schema wants it."""
-    components = yaml.load(
-        open_api_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )["components"]
+    components = yaml.load(open_api_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))[
+        "components"
+    ]
     schema = {"$ref": "#/components/schemas/RemoteSignRequest", "components": components}
     for each in asked:
         jsonschema.validate(each, schema)

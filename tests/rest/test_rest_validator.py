@@ -170,8 +170,8 @@ def test_without_the_description_a_test_is_skipped_but_in_ci(
 ) -> None:
     monkeypatch.delenv("FRAZIL_REQUIRE_SPECIFICATION", raising=False)
     monkeypatch.setenv("FRAZIL_REST_SPECIFICATION", "/nowhere/rest.yaml")
-    with pytest.raises(pytest.skip.Exception, match="not at /nowhere/rest.yaml"):
+    with pytest.raises(pytest.skip.Exception, match="not at /nowhere/rest"):
         open_api_text()
     monkeypatch.setenv("FRAZIL_REQUIRE_SPECIFICATION", "1")
-    with pytest.raises(pytest.fail.Exception, match="not at /nowhere/rest.yaml"):
+    with pytest.raises(pytest.fail.Exception, match="not at /nowhere/rest"):
         open_api_text()

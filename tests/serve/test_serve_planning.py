@@ -203,16 +203,49 @@ def test_requests_that_are_refused(server: Running, number: int) -> None:
         assert answer.status_code == 400, answer.text
 
 
-def test_a_filter_that_is_nested_deeply(server: Running) -> None:
+LEFT, RIGHT = (
+    ('{"type": "%s", "left": ', ', "right": %s}'),
+    ('{"type": "%s", "right": ', ', "left": %s}'),
+)
+FALSE = '{"type": "eq", "term": "id", "value": 99}'
+TRUE = '{"type": "lt", "term": "id", "value": 99}'
+BOTH = (LEFT[0] % "and" + LEFT[0] % "or", LEFT[1] % FALSE + LEFT[1] % TRUE)
+NESTED: dict[str, tuple[str, str, int, set[str] | None]] = {
+    "not": ('{"type": "not", "child": ', "}", 800, LOW),
+    "or to the left": (LEFT[0] % "or", LEFT[1] % FALSE, 800, LOW),
+    "or to the right": (RIGHT[0] % "or", RIGHT[1] % FALSE, 800, LOW),
+    "and": (LEFT[0] % "and", LEFT[1] % TRUE, 800, LOW),
+    "not and not or": (
+        '{"type": "not", "child": '
+        + LEFT[0] % "and"
+        + '{"type": "not", "child": '
+        + LEFT[0] % "or",
+        LEFT[1] % FALSE + "}" + LEFT[1] % TRUE + "}",
+        200,
+        LOW,
+    ),
+    "one in the other": (BOTH[0], BOTH[1], 90, LOW),
+    "one in the other, too deep": (BOTH[0], BOTH[1], 200, None),
+    "too deep": ('{"type": "not", "child": ', "}", 100_000, None),
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_a_filter_that_is_nested_deeply(server: Running, case: str) -> None:
+    begin, end, depth, expected = NESTED[case]
+    core = '{"type": "eq", "term": "part", "value": "low"}'
     with server.client() as client:
-        for depth, status in ((50, 200), (500, 400), (100_000, 400)):
-            filter = '{"type": "not", "child": ' * depth + "true" + "}" * depth
-            answer = client.post(
-                f"{URL}/plan",
-                content=f'{{"filter": {filter}}}',
-                headers={"Content-Type": "application/json"},
-            )
-            assert answer.status_code == status
+        answer = client.post(
+            f"{URL}/plan",
+            content=f'{{"filter": {begin * depth}{core}{end * depth}}}',
+            headers={"Content-Type": "application/json"},
+        )
+        if expected is None:
+            assert answer.status_code == 400
+            return
+        assert answer.status_code == 200, answer.text
+        tasks = answer.json()["file-scan-tasks"]
+        assert {each["data-file"]["partition"][0] for each in tasks} == expected
 
 
 def test_what_is_told_of_a_file(server: Running) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import zlib
 from collections.abc import Hashable
 from typing import Final, cast
 
-from frazil.errors import InvalidMetadataError, MissingFileError
+from frazil.errors import MissingFileError
 from frazil.format.metadata import (
     TableMetadata,
     metadata_to_bytes,
     metadata_to_gzip_bytes,
     parse_metadata,
+    unpacked_metadata,
 )
 from frazil.format.views import ViewMetadata, parse_view_metadata, view_metadata_to_bytes
 from frazil.storage.caches import BoundedCache, Sized
@@ -27,7 +27,6 @@ from frazil.storage.moved import telling_of_moves
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_NAMES = (".gz.metadata.json", ".metadata.json.gz")
-_LARGEST_METADATA = 1 << 30
 _BYTES_OF_KEY: Final = 256
 _MEMORY_PER_BYTE: Final = 8
 _MEMORY_PER_PACKED_BYTE: Final = 64
@@ -142,7 +141,7 @@ def _plain_bytes(io: FileIO, location: str) -> bytes:
 
 
 def _plain(data: bytes, location: str) -> bytes:
-    return _decompress(data, location) if data.startswith(_GZIP_MAGIC) else data
+    return unpacked_metadata(data, file=location) if data.startswith(_GZIP_MAGIC) else data
 
 
 def _memory_of(data: bytes) -> int:
@@ -152,18 +151,3 @@ def _memory_of(data: bytes) -> int:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-def _decompress(data: bytes, location: str) -> bytes:
-    decoder = zlib.decompressobj(wbits=31)
-    try:
-        plain = decoder.decompress(data, _LARGEST_METADATA)
-    except zlib.error as error:
-        raise InvalidMetadataError(f"not a gzip file: {error}", file=location) from None
-    if decoder.unconsumed_tail:
-        raise InvalidMetadataError(
-            f"the file unpacks to more than {_LARGEST_METADATA} bytes", file=location
-        )
-    if not decoder.eof:
-        raise InvalidMetadataError("the gzip file is cut short", file=location)
-    return plain

@@ -97,9 +97,7 @@ def query_of(query_string: bytes) -> dict[str, str]:
         HttpError: it is not percent-encoded UTF-8.
     """
     try:
-        pairs = parse_qsl(
-            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
-        )
+        pairs = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise bad_request("the query is not percent-encoded UTF-8") from None
     return dict(pairs)

@@ -24,7 +24,7 @@ __all__ = ["CatalogServer", "Listening", "ServeSettings", "listen", "read_tokens
 
 _LOG = logging.getLogger("frazil.serve")
 _BACKLOG = 512
-_MOST_CONNECTIONS = 1000
+_MOST_HELD_BYTES = 1 << 20
 _KEEP_ALIVE_SECONDS = 30
 _GRACE_SECONDS = 30
 
@@ -64,14 +64,15 @@ class CatalogServer:
         self.uri = uri_of(where, self._socket)
         config = uvicorn.Config(
             self._app,
-            http=timed_protocol(how.body_seconds),
+            http=timed_protocol(how.body_seconds, most_connections=how.max_connections),
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            # The protocol itself limits heads.
+            h11_max_incomplete_event_size=_MOST_HELD_BYTES,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             ssl_certfile=where.certificate,

@@ -27,6 +27,7 @@ class ServeSettings:
         request_seconds: after this time a request is answered though its work goes on.
         threads: so many requests are worked on beside each other.
         max_waiting: so many more may wait; others are told to come again.
+        max_connections: requests on more connections than these are told to come again too.
         tasks_per_answer: so many files of a scan are in one answer; the others come by plan tasks.
         key_minutes: so long clients may send a request again with its Idempotency-Key; the server
             knows keys twice as long.
@@ -41,6 +42,7 @@ class ServeSettings:
     request_seconds: float = 120.0
     threads: int = 12
     max_waiting: int = 500
+    max_connections: int = 1000
     tasks_per_answer: int = 1000
     key_minutes: int = 30
 

@@ -8,6 +8,7 @@ from frazil.format.metadata.json_form import (
     metadata_to_gzip_bytes,
     metadata_to_json,
     parse_metadata,
+    unpacked_metadata,
 )
 from frazil.format.metadata.table_metadata import (
     DEFAULT_FORMAT_VERSION,
@@ -26,4 +27,5 @@ __all__ = [
     "metadata_to_gzip_bytes",
     "metadata_to_json",
     "parse_metadata",
+    "unpacked_metadata",
 ]

@@ -42,9 +42,9 @@ from frazil.format.sorting import UNSORTED, SortOrder
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _NO_SNAPSHOT = -1
-# No honest metadata gets near both of these.
-_ALWAYS_ALLOWED = 1 << 27
-_LARGEST_RATIO = 100
+# No honest metadata gets near both of these: ids and names of files do not repeat.
+_ALWAYS_ALLOWED = 1 << 26
+_LARGEST_RATIO = 30
 _DEEPEST = 100
 
 
@@ -60,24 +60,33 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> TableMetadata:
         InvalidMetadataError: anything else that breaks the specification.
     """
     if data.startswith(_GZIP_MAGIC):
-        try:
-            data = _decompressed(data)
-        except InvalidMetadataError as cause:
-            raise InvalidMetadataError(cause.reason, file=file) from None
-        except (OSError, EOFError, zlib.error) as cause:
-            raise InvalidMetadataError(
-                f"the compressed metadata cannot be read: {cause}", file=file
-            ) from cause
+        data = unpacked_metadata(data, file=file)
     return metadata_from_json(load_json(data, what="the metadata", file=file), file=file)
 
 
-def _decompressed(data: bytes) -> bytes:
+def unpacked_metadata(data: bytes, *, file: str | None = None) -> bytes:
+    """Return what a metadata file holds that is compressed with gzip.
+
+    Args:
+        data: the whole file.
+        file: its path, for messages only.
+
+    Raises:
+        InvalidMetadataError: it is not gzip, it is cut short, or it unpacks to more bytes than
+            metadata of its size has; no more than those are unpacked.
+    """
     most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(data))
-    with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
-        body = stream.read(most + 1)
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
+            body = stream.read(most + 1)
+    except (OSError, EOFError, zlib.error) as cause:
+        raise InvalidMetadataError(
+            f"the compressed metadata cannot be read: {cause}", file=file
+        ) from cause
     if len(body) > most:
         raise InvalidMetadataError(
-            f"the compressed metadata of {len(data)} bytes unpacks to more than {most} bytes"
+            f"the compressed metadata of {len(data)} bytes unpacks to more than {most} bytes",
+            file=file,
         )
     return body
 

@@ -6,6 +6,7 @@ files are kept by the wider meaning, and the rows of such a filter are left to t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -44,6 +45,8 @@ from frazil.format.types import (
 
 _LONGEST_SHOWN: Final = 100
 _DEEPEST: Final = 200
+"""And in or, or the other way round; chains of one of them are flat."""
+
 _MOST_NODES: Final = 100_000
 _OPS: Final = {
     "eq": Op.EQ,
@@ -101,9 +104,9 @@ class _Reader:
     nodes: int = 0
 
     def read(self, value: Any, depth: int, *, is_negated: bool) -> Expression:
-        self.nodes += 1
-        if depth > _DEEPEST or self.nodes > _MOST_NODES:
-            raise PredicateError("the filter is nested too deeply, or has too many parts")
+        value, is_negated = self._without_not(value, is_negated)
+        if depth > _DEEPEST:
+            raise PredicateError("the filter is nested too deeply")
         if isinstance(value, bool):
             return AlwaysTrue() if value is not is_negated else AlwaysFalse()
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -112,14 +115,13 @@ class _Reader:
         match kind:
             case "true" | "false":
                 return self.read(kind == "true", depth + 1, is_negated=is_negated)
-            case "not":
-                return self.read(value.get("child"), depth + 1, is_negated=not is_negated)
             case "and" | "or":
-                sides = [
-                    self.read(value.get(side), depth + 1, is_negated=is_negated)
-                    for side in ("left", "right")
+                is_and = (kind == "and") is not is_negated
+                parts = [
+                    self.read(part, depth + 1, is_negated=is_part_negated)
+                    for part, is_part_negated in self._chain(value, is_negated, is_and=is_and)
                 ]
-                return all_of(sides) if (kind == "and") is not is_negated else any_of(sides)
+                return all_of(parts) if is_and else any_of(parts)
         if kind in _UNARY:
             return self._unary(value, _OPPOSITE_UNARY[kind] if is_negated else kind)
         if kind in ("in", "not-in"):
@@ -129,6 +131,33 @@ class _Reader:
         if kind in _OPS:
             return self._comparison(value, _OPS[kind], is_negated=is_negated)
         raise PredicateError(f"{kind[:40]!r} is no type of a filter")
+
+    def _without_not(self, value: Any, is_negated: bool) -> tuple[Any, bool]:
+        """A part without the negations around it, and whether it is negated by them."""
+        self._count()
+        while isinstance(value, dict) and value.get("type") == "not":
+            value, is_negated = value.get("child"), not is_negated
+            self._count()
+        return value, is_negated
+
+    def _chain(
+        self, value: dict[str, Any], is_negated: bool, *, is_and: bool
+    ) -> Iterator[tuple[Any, bool]]:
+        """The parts that one kind of connective joins, however the client has nested them."""
+        waiting = [(value, is_negated)]
+        while waiting:
+            part, is_part_negated = self._without_not(*waiting.pop())
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind in ("and", "or") and ((kind == "and") is not is_part_negated) is is_and:
+                sides = [part.get("right"), part.get("left")]
+                waiting += [(side, is_part_negated) for side in sides]
+            else:
+                yield part, is_part_negated
+
+    def _count(self) -> None:
+        self.nodes += 1
+        if self.nodes > _MOST_NODES:
+            raise PredicateError("the filter has too many parts")
 
     def _unary(self, value: dict[str, Any], kind: str) -> Expression:
         ref = self._column(_first(value, "child", "term"))

@@ -68,7 +68,8 @@ def plan_scan(served: ServedCatalog, call: Call) -> HttpAnswer:
     size = served.settings.tasks_per_answer
     first = _tasks(table.metadata, found, ids, 0, size, is_exact=is_exact)
     beyond = range(size, found.file_count, size)
-    tasks = [_task_text(table.metadata, scan, start, start + size) for start in beyond]
+    with reading():
+        tasks = [_task_text(table.metadata, scan, start, start + size) for start in beyond]
     more = {"plan-tasks": tasks} if tasks else {}
     return ok({"status": "completed", "plan-id": str(uuid4()), **first, **more})
 
