@@ -168,10 +168,10 @@ def test_a_strange_request_is_refused(exchanges: dict[str, Exchange], case: str)
 def test_without_the_description_a_test_is_skipped_but_in_ci(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("FRAZIL_REQUIRE_SPECIFICATION", raising=False)
+    monkeypatch.delenv("FRAZIL_REQUIRE_ALL", raising=False)
     monkeypatch.setenv("FRAZIL_REST_SPECIFICATION", "/nowhere/rest.yaml")
     with pytest.raises(pytest.skip.Exception, match="not at /nowhere/rest"):
         open_api_text()
-    monkeypatch.setenv("FRAZIL_REQUIRE_SPECIFICATION", "1")
+    monkeypatch.setenv("FRAZIL_REQUIRE_ALL", "1")
     with pytest.raises(pytest.fail.Exception, match="not at /nowhere/rest"):
         open_api_text()
