@@ -72,6 +72,8 @@ def _build(state: MetadataState, *, is_new: bool) -> TableMetadata:
     """The result: complete, with its logs put right and its time set."""
     if is_new:
         _check_complete(state)
+    state.check_the_end()
+    if is_new:
         if state.now.table_uuid is None:
             state.change(table_uuid=str(uuid.uuid4()))
     elif state.now == state.base:

@@ -7,6 +7,7 @@ from collections.abc import Container
 
 from frazil.errors import OutdatedUpdateError, UnsupportedVersionError, ValidationError
 from frazil.format.changes import updates as u
+from frazil.format.changes import value_checks
 from frazil.format.changes.state import MetadataState
 from frazil.format.metadata.table_metadata import (
     SUPPORTED_FORMAT_VERSIONS,
@@ -17,6 +18,7 @@ from frazil.format.sorting import UNSORTED, reuse_order
 
 
 def assign_uuid(state: MetadataState, update: u.AssignUUID) -> None:
+    value_checks.check_uuid(update.uuid, "the table's uuid")
     state.change(table_uuid=update.uuid)
 
 
@@ -66,10 +68,12 @@ def add_schema(state: MetadataState, update: u.AddSchema) -> None:
         raise ValidationError(
             f"the last column id cannot go back from {last_id} to {update.last_column_id}"
         )
-    schema.check_types_for(state.now.format_version)
+    state.check_now_or_at_the_end(lambda now: schema.check_types_for(now.format_version))
     held = state.now.as_added(schema)
     if held.schema_id not in state.now.schemas_by_id:
+        value_checks.check_schema(held)
         state.change(schemas=(*state.now.schemas, held))
+    value_checks.check_int(update.last_column_id, "the last column id")
     state.last_schema_id = held.schema_id
     state.change(last_column_id=max(last_id, schema.highest_field_id, update.last_column_id or 0))
 
@@ -84,7 +88,9 @@ def add_spec(state: MetadataState, update: u.AddSpec) -> None:
     spec = update.spec
     held = next((s for s in state.now.partition_specs if s.is_equivalent_to(spec)), None)
     if held is None:
-        spec.check_against(state.current_schema("partition spec"))
+        value_checks.check_spec(spec)
+        # The schema may become the current one only later in the same commit.
+        state.check_now_or_at_the_end(lambda now: spec.check_against(now.schema))
         _check_partition_ids(state, spec)
         specs = state.now.partition_specs
         held = spec.with_id(max((s.spec_id for s in specs), default=-1) + 1)
@@ -115,7 +121,8 @@ def add_sort_order(state: MetadataState, update: u.AddSortOrder) -> None:
     order = reuse_order(state.now.sort_orders, update.sort_order)
     if all(held.order_id != order.order_id for held in state.now.sort_orders):
         if not order.is_unsorted:
-            order.check_against(state.current_schema("sort order"))
+            value_checks.check_sort_order(order)
+            state.check_now_or_at_the_end(lambda now: order.check_against(now.schema))
         state.change(sort_orders=(*state.now.sort_orders, order))
     state.last_order_id = order.order_id
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from frazil.errors import OutdatedUpdateError, ValidationError
 from frazil.format.changes import updates as u
+from frazil.format.changes import value_checks
 from frazil.format.changes.apply_statistics import without_snapshots
 from frazil.format.changes.state import MetadataState
 from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
@@ -35,9 +36,11 @@ def _with_added(snapshots: Sequence[Snapshot], snapshot: Snapshot) -> Sequence[S
 
 def _check_new(state: MetadataState, snapshot: Snapshot) -> None:
     one = f"the snapshot {snapshot.snapshot_id} cannot be added"
-    state.current_schema("snapshot")
     if snapshot.snapshot_id in state.now.snapshots_at_hand:
         raise ValidationError(f"{one}: the table has it already")
+    value_checks.check_snapshot(
+        snapshot, state.now.snapshots_at_hand, format_version=state.now.format_version
+    )
     last = state.now.last_sequence_number
     if state.now.format_version == 1:
         return
@@ -70,6 +73,7 @@ def _next_row_id_after(state: MetadataState, snapshot: Snapshot) -> int:
 def set_snapshot_ref(state: MetadataState, update: u.SetSnapshotRef) -> None:
     name, ref = update.name, update.ref
     _check_ref(name, ref)
+    value_checks.check_ref(name, ref)
     if ref.snapshot_id not in state.now.snapshots_by_id:
         raise OutdatedUpdateError(
             f"{ref.type} {name!r} cannot be set: there is no snapshot {ref.snapshot_id}"

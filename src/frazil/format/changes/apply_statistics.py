@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from frazil.errors import ValidationError
 from frazil.format.changes import updates as u
+from frazil.format.changes import value_checks
 from frazil.format.changes.state import MetadataState
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.metadata.table_metadata import (
@@ -17,6 +18,7 @@ _Registered = TypeVar("_Registered", StatisticsFile, PartitionStatisticsFile)
 
 def set_statistics(state: MetadataState, update: u.SetStatistics) -> None:
     new = update.statistics
+    value_checks.check_statistics(new, state.now.snapshots_at_hand)
     state.change(statistics=(*without_snapshots(state.now.statistics, {new.snapshot_id}), new))
 
 
@@ -26,6 +28,7 @@ def remove_statistics(state: MetadataState, update: u.RemoveStatistics) -> None:
 
 def set_partition_statistics(state: MetadataState, update: u.SetPartitionStatistics) -> None:
     new = update.partition_statistics
+    value_checks.check_statistics(new, state.now.snapshots_at_hand)
     others = without_snapshots(state.now.partition_statistics, {new.snapshot_id})
     state.change(partition_statistics=(*others, new))
 
@@ -42,6 +45,7 @@ def add_encryption_key(state: MetadataState, update: u.AddEncryptionKey) -> None
             f" {state.now.format_version}"
         )
     key = update.encryption_key
+    value_checks.check_encryption_key(key)
     state.change(encryption_keys=(*_keys_without(state, key.key_id), key))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,6 @@ from frazil.errors import ValidationError
 from frazil.format.metadata.table_metadata import (
     TableMetadata,
 )
-from frazil.format.schema import Schema
 
 UNSET = -1
 
@@ -38,13 +38,24 @@ class MetadataState:
         self.added_snapshots: set[int] = set()
         self.set_as_main: set[int] = set()
         self.removed_snapshots = False
+        self._checks: list[Callable[[TableMetadata], object]] = []
 
     def change(self, **fields: Any) -> None:
         """Set fields of the metadata."""
         self.now = replace(self.now, **fields)
 
-    def current_schema(self, for_what: str) -> Schema:
-        """Return the current schema; `ValidationError` where there is none yet."""
-        if self.now.current_schema_id == UNSET:
-            raise ValidationError(f"a {for_what} needs a current schema first")
-        return self.now.schema
+    def check_now_or_at_the_end(self, check: Callable[[TableMetadata], object]) -> None:
+        """Check the metadata; what does not hold yet must hold when all updates are applied.
+
+        Args:
+            check: raises `ValidationError` where it does not hold.
+        """
+        try:
+            check(self.now)
+        except ValidationError:
+            self._checks.append(check)
+
+    def check_the_end(self) -> None:
+        """Check what did not hold before; `ValidationError` where it does not hold now."""
+        for check in self._checks:
+            check(self.now)

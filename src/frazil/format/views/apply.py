@@ -17,6 +17,7 @@ from frazil.format.changes import (
     SetLocation,
     SetProperties,
     UpgradeFormatVersion,
+    value_checks,
 )
 from frazil.format.views.json_form import repeated_dialect
 from frazil.format.views.properties import DROP_DIALECT_ALLOWED, VERSION_HISTORY
@@ -144,6 +145,7 @@ def _expire(state: _ViewState) -> None:
 
 def _assign_uuid(state: _ViewState, update: AssignUUID) -> None:
     given = state.now.view_uuid
+    value_checks.check_uuid(update.uuid, "the view's uuid")
     if given and given.lower() != update.uuid.lower():
         raise ValidationError(f"the view has the uuid {given}, which cannot become {update.uuid}")
     state.change(view_uuid=given or update.uuid)
@@ -177,6 +179,7 @@ def _add_schema(state: _ViewState, update: AddSchema) -> None:
     known = state.now.schemas
     held = next((each for each in known if each.is_same_as(update.schema)), None)
     if held is None:
+        value_checks.check_schema(update.schema)
         held = update.schema.with_id(_free_id(update.schema.schema_id, state.now.schemas_by_id))
         state.change(schemas=(*known, held))
     state.last_schema_id = held.schema_id
@@ -191,6 +194,8 @@ def _add_version(state: _ViewState, update: AddViewVersion) -> None:
         raise ValidationError(f"a version of a view has one SQL of a dialect, not two of {twice}")
     held = next((each for each in state.now.versions if each.is_same_as(version)), None)
     if held is None:
+        value_checks.check_int(version.version_id, "the version id")
+        value_checks.check_moment(version.timestamp_ms, "the time of the version")
         version_id = _free_id(version.version_id, state.now.versions_by_id)
         held = replace(version, version_id=version_id)
         state.change(versions=(*state.now.versions, held))
