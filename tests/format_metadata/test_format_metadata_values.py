@@ -1,4 +1,4 @@
-"""What a change brings is of the specification's types, and its order is what Java's server takes."""
+"""A change brings values of the specification's types, in an order that Java's server takes."""
 
 from __future__ import annotations
 

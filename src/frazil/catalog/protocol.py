@@ -16,7 +16,14 @@ from frazil.catalog.identifiers import Identifier, parse_namespace
 from frazil.catalog.request_log import RequestLog
 from frazil.catalog.views import LoadedView as LoadedView
 from frazil.catalog.views import ViewMethods
-from frazil.errors import NoSuchNamespaceError, NoSuchTableError, UnsupportedError, ValidationError
+from frazil.errors import (
+    InvalidFormatError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    UnsupportedError,
+    ValidationError,
+)
 from frazil.format.changes import Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
 from frazil.planning.scan_report import PlannedScan
@@ -104,6 +111,15 @@ class TableCommit:
     base: LoadedTable | None = field(default=None, repr=False, compare=False)
 
 
+DeletePolicy = Callable[[TableMetadata], Callable[[str], bool]]
+"""Tells of a table which of the files that it names may be deleted with it."""
+
+
+def any_file(_metadata: TableMetadata) -> Callable[[str], bool]:
+    """Tell that all files of a table may be deleted, wherever they lie."""
+    return lambda _path: True
+
+
 class Catalog(ViewMethods, ABC):
     """Namespaces, tables, and one atomic step: a table gets new metadata (rule 214).
 
@@ -119,6 +135,7 @@ class Catalog(ViewMethods, ABC):
         loads_by_request: whether to load a table asks a server of the catalog.
         name: the catalog's, as in its rows and in the configuration.
         properties: as configured; secrets stay in them, so never print them (repr does not).
+        delete_policy: which files a purge deletes, and a commit that trims the metadata log.
         io: reaches files as the configuration says; a table's files are reached by its own `io`.
     """
 
@@ -134,6 +151,7 @@ class Catalog(ViewMethods, ABC):
     ) -> None:
         self.name = name
         self.properties = dict(properties)
+        self.delete_policy: DeletePolicy = any_file
         self.io = io if io is not None else FileIO(properties)
 
     def __repr__(self) -> str:
@@ -398,8 +416,14 @@ class Catalog(ViewMethods, ABC):
         """
 
     @abstractmethod
-    def purge_table(self, identifier: str | Sequence[str]) -> None:
+    def purge_table(self, identifier: str | Sequence[str]) -> tuple[str, ...]:
         """Remove a table from the catalog, and every file that its snapshots reach.
+
+        What the table names is looked at first, so a purge that is refused changes nothing.
+
+        Returns:
+            the files that were kept, since the `delete_policy` refuses them; what a manifest names
+            that was kept is not among them.
 
         Raises:
             NoSuchTableError: there is no such table.
@@ -408,6 +432,19 @@ class Catalog(ViewMethods, ABC):
         """
 
     # -- the rest --------------------------------------------------------------------------------
+
+    def all_locations(self) -> Mapping[Identifier, str]:
+        """Return where the metadata files of all tables and views lie; broken ones are left out."""
+        found = dict(self.metadata_locations(self.list_tables_below()))
+        waiting = self.list_namespaces() if self.can(Capability.VIEWS) else []
+        while waiting:
+            namespace = waiting.pop()
+            with contextlib.suppress(NoSuchNamespaceError):
+                waiting.extend(self.list_namespaces(namespace))
+                for name in self.list_views(namespace):
+                    with contextlib.suppress(NoSuchViewError, InvalidFormatError):
+                        found[name] = self.load_view(name).metadata_location
+        return found
 
     def request_log(self) -> RequestLog | None:
         """Return where requests are noted together with their changes; None if nowhere."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from frazil.catalog.metadata_files import metadata_files_of
@@ -31,52 +33,110 @@ def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
         )
 
 
-def remove_files_of(io: FileIO, metadata: TableMetadata, metadata_location: str) -> None:
-    """Delete data files, manifests, manifest lists, statistics and metadata, in that order.
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The files that a table's snapshots reach, looked at before the table is dropped.
 
-    A manifest that is missing or broken is skipped over: what it names stays, the rest goes.
-
-    Raises:
-        StorageError: some files could not be deleted; the message counts them and names one.
+    Attributes:
+        metadata, metadata_location: the table and its metadata file.
+        older: its older metadata files.
+        manifests: of all snapshots whose lists can be read.
+        may_delete: whether a file may be deleted; others are kept, and no manifest is read of them.
     """
-    failures: dict[str, StorageError] = {}
-    older = _older_metadata(io, metadata, metadata_location)
-    lists = in_threads(
-        lambda snapshot: _listed(io, snapshot),
-        metadata.snapshots,
-        threads=WAITING_THREADS,
-        name="frazil-lists",
-    )
-    manifests = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}
-    loader = ManifestLoader.of(metadata, io)
-    for manifest in manifests.values():
-        failures |= io.delete_many(_paths_in(loader, manifest))
-    failures |= io.delete_many(manifests)
-    failures |= io.delete_many(
-        snapshot.manifest_list for snapshot in metadata.snapshots if snapshot.manifest_list
-    )
-    failures |= io.delete_many(file.statistics_path for file in metadata.statistics)
-    failures |= io.delete_many(file.statistics_path for file in metadata.partition_statistics)
-    failures |= io.delete_many(older)
-    failures |= io.delete_many([metadata_location])
-    if failures:
-        path, reason = next(iter(failures.items()))
-        raise StorageError(
-            f"the table is dropped, but {len(failures)} of its files could not be deleted: "
-            f"{path}: {reason}"
+
+    io: FileIO
+    metadata: TableMetadata
+    metadata_location: str
+    older: tuple[str, ...]
+    manifests: tuple[ManifestFile, ...]
+    may_delete: Callable[[str], bool]
+
+    @classmethod
+    def look(
+        cls,
+        io: FileIO,
+        metadata: TableMetadata,
+        metadata_location: str,
+        *,
+        may_delete: Callable[[str], bool],
+    ) -> TableFiles:
+        """Return the files of a table. A list that is missing or broken is skipped over.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        lists = in_threads(
+            lambda snapshot: _listed(io, snapshot, may_delete),
+            metadata.snapshots,
+            threads=WAITING_THREADS,
+            name="frazil-lists",
         )
+        by_path = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}
+        older = _older_metadata(io, metadata, metadata_location)
+        return cls(
+            io, metadata, metadata_location, tuple(older), tuple(by_path.values()), may_delete
+        )
+
+    def remove(self) -> tuple[str, ...]:
+        """Delete data files, manifests, manifest lists, statistics and metadata, in that order.
+
+        A manifest that is missing or broken is skipped over: what it names stays, the rest goes.
+
+        Returns:
+            the files that were kept.
+
+        Raises:
+            StorageError: some files could not be deleted; the message counts them and names one.
+        """
+        failures: dict[str, StorageError] = {}
+        kept: dict[str, None] = {}
+
+        def delete(paths: Iterable[str]) -> None:
+            allowed = []
+            for path in paths:
+                if self.may_delete(path):
+                    allowed.append(path)
+                else:
+                    kept[path] = None
+            failures.update(self.io.delete_many(allowed))
+
+        metadata = self.metadata
+        loader = ManifestLoader.of(metadata, self.io)
+        for manifest in self.manifests:
+            if self.may_delete(manifest.manifest_path):
+                delete(_paths_in(loader, manifest))
+        delete(manifest.manifest_path for manifest in self.manifests)
+        delete(path for snapshot in metadata.snapshots for path in snapshot.manifests or ())
+        delete(each.manifest_list for each in metadata.snapshots if each.manifest_list)
+        delete(file.statistics_path for file in metadata.statistics)
+        delete(file.statistics_path for file in metadata.partition_statistics)
+        delete(self.older)
+        delete([self.metadata_location])
+        if failures:
+            path, reason = next(iter(failures.items()))
+            raise StorageError(
+                f"the table is dropped, but {len(failures)} of its files could not be deleted: "
+                f"{path}: {reason}"
+            )
+        return tuple(kept)
 
 
 def _older_metadata(io: FileIO, metadata: TableMetadata, location: str) -> list[str]:
-    """Older metadata files, as far back as they can be read."""
+    """Older metadata files, as far back as they can and may be read."""
     try:
         files = metadata_files_of(io, metadata, location)
-    except (InvalidFormatError, UnsupportedVersionError, StorageError):
+    except (InvalidFormatError, UnsupportedVersionError, StorageError, ValidationError):
         files = tuple(entry.metadata_file for entry in metadata.metadata_log)
     return [path for path in files if path != location]
 
 
-def _listed(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+def _listed(
+    io: FileIO, snapshot: Snapshot, may_delete: Callable[[str], bool]
+) -> tuple[ManifestFile, ...]:
+    if snapshot.manifest_list is not None and not may_delete(snapshot.manifest_list):
+        return ()
+    if snapshot.manifests is not None:
+        snapshot = replace(snapshot, manifests=tuple(filter(may_delete, snapshot.manifests)))
     try:
         return listed_manifests(io, snapshot)
     except (MissingFileError, InvalidFormatError):

@@ -81,7 +81,7 @@ class StaticCatalog(Catalog):
     def drop_table(self, identifier: str | Sequence[str]) -> None:
         self._refuse()
 
-    def purge_table(self, identifier: str | Sequence[str]) -> None:
+    def purge_table(self, identifier: str | Sequence[str]) -> NoReturn:
         self._refuse()
 
     def register_table(

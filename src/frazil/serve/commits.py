@@ -14,7 +14,10 @@ from frazil.catalog.protocol import Capability, Catalog, LoadedTable, TableCommi
 from frazil.errors import CommitFailedError, NoSuchTableError, OutdatedUpdateError
 from frazil.format.changes import (
     AddSchema,
+    AddSnapshot,
     AssertCreate,
+    SetLocation,
+    SetProperties,
     Update,
     check_requirements,
     requirement_from_json,
@@ -23,7 +26,7 @@ from frazil.format.changes import (
 from frazil.format.json_fields import JsonObject
 from frazil.serve.answers import NOTHING, HttpAnswer, bad_request
 from frazil.serve.calls import Call, identifier_of, reading
-from frazil.serve.places import Places, folders_of
+from frazil.serve.named_files import require_named_files
 from frazil.serve.service import ServedCatalog
 from frazil.serve.tables import loaded_answer
 
@@ -39,13 +42,14 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     if wanted.named not in (None, call.table):
         raise bad_request("the body names another table than the path")
     commit = wanted.commit
-    catalog, places = _for_tables(served, call, [commit])
-    places.require_updates(commit.updates)
+    catalog = _checked(served, call, [commit])
 
     def once() -> LoadedTable:
         return catalog.commit_table(commit.identifier, commit.requirements, commit.updates)
 
-    return loaded_answer(served, call.principal, retried(once, lambda: _check(catalog, [commit])))
+    table = retried(once, lambda: _check(catalog, [commit]))
+    _note_places(served, [commit])
+    return loaded_answer(served, call.principal, table)
 
 
 def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -62,10 +66,9 @@ def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
         raise served.catalog.unsupported(Capability.MULTI_TABLE_COMMITS)
     if not commits:
         return NOTHING
-    catalog, places = _for_tables(served, call, commits)
-    for commit in commits:
-        places.require_updates(commit.updates)
+    catalog = _checked(served, call, commits)
     retried(lambda: catalog.commit_tables(commits), lambda: _check(catalog, commits))
+    _note_places(served, commits)
     return NOTHING
 
 
@@ -105,19 +108,34 @@ def _update_of(value: Any) -> Update:
     return update
 
 
-def _for_tables(
-    served: ServedCatalog, call: Call, commits: Sequence[TableCommit]
-) -> tuple[Catalog, Places]:
-    """The catalog for these tables, and where their files may lie."""
-    places = served.places_to_write(call.principal)
+def _checked(served: ServedCatalog, call: Call, commits: Sequence[TableCommit]) -> Catalog:
+    """The catalog as the client may change these tables, once all that it names is looked at."""
     if call.principal.writes_everything:
-        return served.catalog, places
-    tables = []
+        places = served.places_to_write(call.principal)
+        for commit in commits:
+            places.require_updates(commit.updates)
+        return served.catalog
+    tables: dict[Identifier, LoadedTable] = {}
     for commit in commits:
         with contextlib.suppress(NoSuchTableError):
-            tables.append(served.catalog.load_table(commit.identifier))
-    own = (folder for table in tables for folder in folders_of(table.metadata))
-    return served.catalog_for(call.principal, *tables), places.beside(*own)
+            tables[commit.identifier] = served.catalog.load_table(commit.identifier)
+    places = served.places_to_write(call.principal, *tables.values())
+    catalog = served.catalog_for(call.principal, *tables.values())
+    for commit in commits:
+        places.require_updates(commit.updates)
+        new = [each.snapshot for each in commit.updates if isinstance(each, AddSnapshot)]
+        if new:
+            table = tables.get(commit.identifier)
+            metadata = None if table is None else table.metadata
+            with reading():
+                require_named_files(catalog.io, places, new, of=metadata)
+    return catalog
+
+
+def _note_places(served: ServedCatalog, commits: Sequence[TableCommit]) -> None:
+    """Look anew at where tables lie after one may have got another place."""
+    if any(isinstance(each, SetLocation | SetProperties) for c in commits for each in c.updates):
+        served.owners.forget()
 
 
 def retried(once: Callable[[], T], check: Callable[[], None]) -> T:

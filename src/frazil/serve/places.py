@@ -44,9 +44,15 @@ _ADVICE: Final = "a server with --any-location takes it"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Folders that files may lie in; None is anywhere."""
+    """Folders that files may lie in.
+
+    Attributes:
+        roots: the folders; None is anywhere.
+        others: folders below them that are not of these places, unless a root lies deeper.
+    """
 
     roots: tuple[str, ...] | None = None
+    others: tuple[str, ...] = ()
 
     @classmethod
     def below(cls, *roots: str) -> Places:
@@ -54,10 +60,19 @@ class Places:
         return cls(tuple(_comparable(root) for root in roots))
 
     def beside(self, *more: str) -> Places:
-        """Return these places and more of them."""
+        """Return these places and more of them; those are in them even if they are others'."""
         if self.roots is None:
             return self
-        return Places((*self.roots, *(_comparable(each) for each in more)))
+        added = tuple(_comparable(each) for each in more)
+        others = tuple(each for each in self.others if each not in added)
+        return Places((*self.roots, *added), others)
+
+    def without(self, *others: str) -> Places:
+        """Return these places but for some folders, which may be roots themselves."""
+        if self.roots is None:
+            return self
+        taken = dict.fromkeys((*self.others, *(_comparable(each) for each in others)))
+        return Places(self.roots, tuple(each for each in taken if _deepest(self.roots, each) >= 0))
 
     def hold(self, path: str) -> bool:
         """Whether the path lies in one of them."""
@@ -66,7 +81,7 @@ class Places:
         if ".." in path.replace("\\", "/").split("/"):
             return False
         found = _comparable(path)
-        return any(found == root or found.startswith(f"{root}/") for root in self.roots)
+        return _deepest(self.roots, found) > _deepest(self.others, found)
 
     def require(self, path: str, what: str) -> None:
         """Check a path that a client names.
@@ -200,6 +215,13 @@ def folders_of(metadata: TableMetadata | ViewMetadata) -> tuple[str, ...]:
 def _of_snapshot(snapshot: Snapshot) -> tuple[str, ...]:
     listed = () if snapshot.manifest_list is None else (snapshot.manifest_list,)
     return (*listed, *(snapshot.manifests or ()))
+
+
+def _deepest(folders: Iterable[str], path: str) -> int:
+    """How long the longest of the folders is that a path lies in; -1 where it lies in none."""
+    return max(
+        (len(each) for each in folders if path == each or path.startswith(f"{each}/")), default=-1
+    )
 
 
 def _comparable(path: str) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import uuid
+from collections.abc import Callable
 from typing import Final
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView
 from frazil.errors import ConfigurationError, FrazilError
+from frazil.format.metadata import TableMetadata
 from frazil.serve.access import Principal
 from frazil.serve.answers import forbidden
+from frazil.serve.owners import Owners
 from frazil.serve.places import ANYWHERE, ConfinedIO, Places, folders_of
 from frazil.serve.settings import ServeSettings
 from frazil.storage.caches import BoundedCache
@@ -44,6 +48,7 @@ class ServedCatalog:
         self.bodies: BoundedCache[bytes] = BoundedCache(_CACHED_BYTES)
         warehouse = catalog.properties.get("warehouse")
         self.warehouse = normalize_location(warehouse) if warehouse else None
+        self.owners = Owners(catalog)
         self._places = ANYWHERE
         if not settings.any_location:
             if self.warehouse is None:
@@ -58,6 +63,8 @@ class ServedCatalog:
                 writes=self._places,
                 caches=catalog.io.caches,
             )
+        # What a snapshot names need not be the table's, whoever asks for its end.
+        catalog.delete_policy = _own_files
 
     def can_change(self, capability: Capability = Capability.CHANGES) -> bool:
         """Whether clients may change the catalog in a way."""
@@ -73,35 +80,71 @@ class ServedCatalog:
         if not principal.may_write(namespace):
             raise forbidden(f"this token may not change {shown(namespace)}")
 
-    def places_to_write(self, principal: Principal) -> Places:
-        """Return where a client may put files and say that some are."""
-        if principal.writes_everything:
-            return self._places
-        return Places.below(*(self._folder_of(each) for each in principal.writes))
+    def places_to_write(
+        self, principal: Principal, *changed: LoadedTable | LoadedView, as_of_now: bool = False
+    ) -> Places:
+        """Return where a client may put files and say that some are.
 
-    def catalog_for(self, principal: Principal, *changed: LoadedTable | LoadedView) -> Catalog:
-        """Return the catalog as a client may change it.
+        Folders of tables and views that it may not change are left out, wherever they lie.
 
         Args:
             principal: the client.
             changed: its tables and views that it changes; their own folders may be used as well.
+            as_of_now: whether it counts where others' tables lie at this moment.
         """
         if principal.writes_everything:
+            return self._places
+        own = [folder for each in changed for folder in folders_of(each.metadata)]
+        granted = Places.below(*(self._folder_of(each) for each in principal.writes), *own)
+        others = self.owners.folders_of_others(principal.may_write, as_of_now=as_of_now)
+        return granted.without(*others).beside(*own)
+
+    def place_of_new_table(self, principal: Principal, identifier: Identifier) -> str:
+        """Return where a new table lies whose client names no place.
+
+        Where a table of another name has its files there, it is a folder beside it.
+        """
+        catalog = self.catalog
+        place = catalog.default_table_location(identifier)
+        if not catalog.can(Capability.TABLE_LOCATIONS):
+            return place
+        is_free = self.places_to_write(principal).hold(place)
+        if is_free and catalog.looks_up_together:
+            folder = Places.below(place)
+            is_free = not any(folder.hold(each) for each in catalog.all_locations().values())
+        return place if is_free else f"{place.rstrip('/')}-{uuid.uuid4().hex}"
+
+    def catalog_for(self, principal: Principal, *changed: LoadedTable | LoadedView) -> Catalog:
+        """Return the catalog as a client may change it; the arguments are as of above."""
+        if principal.writes_everything:
             return self.catalog
-        own = (folder for each in changed for folder in folders_of(each.metadata))
-        places = self.places_to_write(principal).beside(*own)
+        return self._confined(self.places_to_write(principal, *changed))
+
+    def catalog_to_purge(self, principal: Principal, table: LoadedTable) -> Catalog:
+        """Return the catalog as a client may purge a table: no file of a table of others goes."""
+        if principal.writes_everything:
+            return self.catalog
+        others = self.owners.folders_of_others(principal.may_write, as_of_now=True)
+        return self._confined(self.places_to_write(principal, table).without(*others))
+
+    def _confined(self, places: Places) -> Catalog:
+        def policy(metadata: TableMetadata) -> Callable[[str], bool]:
+            is_own = _own_files(metadata)
+            return lambda path: is_own(path) and places.hold(path)
+
         view = copy.copy(self.catalog)
         view.io = ConfinedIO(self.catalog.io.properties, reads=places, writes=places)
+        view.delete_policy = policy
         return view
 
     def io_to_plan(self, principal: Principal, table: LoadedTable) -> FileIO:
         """Return the files of a table as a scan of a client may open them."""
         if principal.reads_everything:
             return table.io
-        granted = principal.reads | principal.writes
-        places = Places.below(
-            *(self._folder_of(each) for each in granted), *folders_of(table.metadata)
-        )
+        own = folders_of(table.metadata)
+        granted = (self._folder_of(each) for each in principal.reads | principal.writes)
+        others = self.owners.folders_of_others(principal.may_read, as_of_now=False)
+        places = Places.below(*granted, *own).without(*others).beside(*own)
         return ConfinedIO(table.io.properties, reads=places, writes=Places(()))
 
     def client_properties(self) -> dict[str, str]:
@@ -136,3 +179,8 @@ class ServedCatalog:
             if self.warehouse is None:
                 raise
             return join(self.warehouse, *namespace)
+
+
+def _own_files(metadata: TableMetadata) -> Callable[[str], bool]:
+    """Tell which files lie in a table's own folders."""
+    return Places.below(*folders_of(metadata)).hold

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import quote
 
 from frazil.catalog.identifiers import shown
 from frazil.catalog.metadata_files import read_metadata
@@ -21,13 +21,13 @@ from frazil.format.sorting import UNSORTED, SortOrder
 from frazil.serve.access import Principal
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
+from frazil.serve.named_files import require_named_files
+from frazil.serve.owners import is_unique_name
 from frazil.serve.service import ServedCatalog
 
 _LOG = logging.getLogger("frazil.serve")
-_UNIQUE_NAME: Final = re.compile(
-    r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json(\.gz)?"
-)
-"""Names of metadata files that are never made twice, unlike ``v1.metadata.json``."""
+_NAMED: Final = 10
+"""Kept files that an answer names."""
 
 ALL, REFS = "all", "refs"
 
@@ -55,7 +55,7 @@ def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
         is_staged = _boolean(body.fields.get("stage-create"), "stage-create")
     identifier = (*call.namespace, name)
     places = served.places_to_write(call.principal)
-    place = location or served.catalog.default_table_location(identifier)
+    place = location or served.place_of_new_table(call.principal, identifier)
     places.require(place, "the location")
     places.require_properties(properties)
     with reading():
@@ -87,7 +87,7 @@ def unchanged_answer(call: Call, location: str) -> HttpAnswer | None:
     The file is not read. Where its name may come again, only its content could tell.
     """
     mode = _mode(call)
-    if not _is_unique(location):
+    if not is_unique_name(location):
         return None
     tag = _etag(location, None, mode)
     return HttpAnswer(304, headers={"ETag": tag}) if tag in _held(call) else None
@@ -116,12 +116,18 @@ def table_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def drop_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Remove a table, and its files where the client asks for it."""
-    if call.flag("purgeRequested"):
-        table = served.catalog.load_table(call.table)
-        served.catalog_for(call.principal, table).purge_table(call.table)
-    else:
+    if not call.flag("purgeRequested"):
         served.catalog.drop_table(call.table)
-    return NOTHING
+        return NOTHING
+    table = served.catalog.load_table(call.table)
+    kept = served.catalog_to_purge(call.principal, table).purge_table(call.table)
+    if not kept:
+        return NOTHING
+    named = ", ".join(kept[:_NAMED])
+    _LOG.warning("%d files of %s lie elsewhere and stay: %s", len(kept), shown(call.table), named)
+    paths = " ".join(quote(each, safe="/:") for each in kept[:_NAMED])
+    headers = {"X-Frazil-Kept-Files-Count": str(len(kept)), "X-Frazil-Kept-Files": paths}
+    return replace(NOTHING, headers=headers)
 
 
 def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -134,15 +140,19 @@ def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
             raise HttpError(
                 400, "UnsupportedOperationException", "a table that exists is not overwritten"
             )
-    places = served.places_to_write(call.principal)
+    places = served.places_to_write(call.principal, as_of_now=True)
     places.require(location, "the metadata location")
     catalog = served.catalog_for(call.principal)
     try:
-        places.require_metadata(read_metadata(catalog.io, location))
+        metadata = read_metadata(catalog.io, location)
+        places.require_metadata(metadata)
+        if not call.principal.writes_everything:
+            require_named_files(catalog.io, places, metadata.snapshots, of=None)
         table = catalog.register_table((*call.namespace, name), location)
     except (MissingFileError, InvalidFormatError):
         # What the file holds is not told: it may be any file.
         raise bad_request("the metadata location is no metadata file of a table") from None
+    served.owners.forget()
     return loaded_answer(served, call.principal, table)
 
 
@@ -157,6 +167,7 @@ def rename_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     if not served.catalog.can(Capability.RENAMES):
         raise served.catalog.unsupported(Capability.RENAMES)
     served.catalog.rename_table(old, new)
+    served.owners.forget()
     return NOTHING
 
 
@@ -184,7 +195,7 @@ def loaded_answer(
     served: ServedCatalog, principal: Principal, table: LoadedTable, *, mode: str = ALL
 ) -> HttpAnswer:
     """Return the answer that sends a table, with its ETag."""
-    unique = _is_unique(table.metadata_location)
+    unique = is_unique_name(table.metadata_location)
     tag = _etag(table.metadata_location, None if unique else table.metadata, mode)
     key = (tag, mode)
     body = served.bodies.get(key)
@@ -243,10 +254,6 @@ def _held(call: Call) -> set[str]:
     """The tags that the client has."""
     header = call.headers.get("if-none-match", "")
     return {each.strip().removeprefix("W/") for each in header.split(",") if each.strip()}
-
-
-def _is_unique(location: str) -> bool:
-    return _UNIQUE_NAME.fullmatch(location.rpartition("/")[2]) is not None
 
 
 def _etag(location: str, metadata: TableMetadata | None, mode: str) -> str:

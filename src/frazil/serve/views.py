@@ -25,7 +25,6 @@ from frazil.format.views import (
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
 from frazil.serve.commits import retried
-from frazil.serve.places import folders_of
 from frazil.serve.service import ServedCatalog
 
 
@@ -86,13 +85,10 @@ def replace_view(served: ServedCatalog, call: Call) -> HttpAnswer:
         requirements = tuple(view_requirement_from_json(each) for each in wanted)
         updates = tuple(view_update_from_json(each) for each in body.array("updates"))
     _require_sql(_added_by(updates))
-    places = served.places_to_write(call.principal)
     catalog = served.catalog
-    if not call.principal.writes_everything:
-        view = catalog.load_view(name)
-        catalog = served.catalog_for(call.principal, view)
-        places = places.beside(*folders_of(view.metadata))
-    places.require_updates(updates)
+    views = () if call.principal.writes_everything else (catalog.load_view(name),)
+    served.places_to_write(call.principal, *views).require_updates(updates)
+    catalog = served.catalog_for(call.principal, *views)
 
     def check() -> None:
         check_view_requirements(catalog.load_view(name).metadata, requirements)
@@ -112,7 +108,7 @@ def register_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     with reading():
         name = table_name_of(body.string("name"))
         location = body.string("metadata-location")
-    places = served.places_to_write(call.principal)
+    places = served.places_to_write(call.principal, as_of_now=True)
     places.require(location, "the metadata location")
     catalog = served.catalog_for(call.principal)
     try:
@@ -124,6 +120,7 @@ def register_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     except (MissingFileError, InvalidFormatError):
         # What the file holds is not told: it may be any file.
         raise bad_request("the metadata location is no metadata file of a view") from None
+    served.owners.forget()
     return _view_answer(view)
 
 
@@ -134,6 +131,7 @@ def rename_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     for each in (old, new):
         served.require_write(call.principal, each[:-1])
     served.catalog.rename_view(old, new)
+    served.owners.forget()
     return NOTHING
 
 

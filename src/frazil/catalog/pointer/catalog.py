@@ -10,7 +10,7 @@ from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.metadata_files import read_metadata
 from frazil.catalog.outcome import after_the_change
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
-from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
+from frazil.catalog.purge import TableFiles, refuse_purge_without_gc
 from frazil.errors import (
     CommitFailedError,
     NoSuchNamespaceError,
@@ -83,10 +83,10 @@ class PointerCatalog(Catalog):
     def drop_table(self, identifier: str | Sequence[str]) -> None:
         self._drop(parse_table_identifier(identifier))
 
-    def purge_table(self, identifier: str | Sequence[str]) -> None:
+    def purge_table(self, identifier: str | Sequence[str]) -> tuple[str, ...]:
         table = self.load_table(identifier)
         refuse_purge_without_gc(table.metadata, shown(table.identifier))
-        self._purge(table)
+        return self._purge(table)
 
     def commit_table(
         self,
@@ -148,10 +148,17 @@ class PointerCatalog(Catalog):
     def _drop(self, name: Identifier) -> None:
         """Remove the name; NoSuchTableError if there is none."""
 
-    def _purge(self, table: LoadedTable) -> None:
-        # The name goes first: a half-deleted table must not be readable.
+    def _purge(self, table: LoadedTable) -> tuple[str, ...]:
+        files = self._files_of(table)
+        # The name goes before the files: a half-deleted table must not be readable.
         self._drop(table.identifier)
-        remove_files_of(self.io, table.metadata, table.metadata_location)
+        return files.remove()
+
+    def _files_of(self, table: LoadedTable) -> TableFiles:
+        may_delete = self.delete_policy(table.metadata)
+        return TableFiles.look(
+            self.io, table.metadata, table.metadata_location, may_delete=may_delete
+        )
 
     def _loaded(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
@@ -183,5 +190,6 @@ class PointerCatalog(Catalog):
         # The swap took place: a malformed property must not turn it into a failure.
         if not DELETE_AFTER_COMMIT.of_or_default(updated.properties):
             return
-        for failure in self.io.delete_many(dropped_metadata_files(base, updated)).values():
+        dropped = filter(self.delete_policy(updated), dropped_metadata_files(base, updated))
+        for failure in self.io.delete_many(dropped).values():
             raise failure

@@ -25,8 +25,8 @@ from frazil.catalog.outcome import after_the_change, find_outcome
 from frazil.catalog.pointer.catalog import PointerCatalog
 from frazil.catalog.pointer.seen_versions import SeenVersions
 from frazil.catalog.pointer.versions import EXTENSIONS, Version, VersionFolder
-from frazil.catalog.protocol import LoadedTable
-from frazil.catalog.purge import refuse_purge_without_gc, remove_files_of
+from frazil.catalog.protocol import LoadedTable, StagedTable
+from frazil.catalog.purge import refuse_purge_without_gc
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedError,
@@ -54,6 +54,7 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 _PLAIN, _GZIP, *_ = EXTENSIONS
 _DROPPED = re.compile(r"\..*\.[0-9a-f]{32}\.dropped")
 _LOCK_TRIES = 10
+_OF_TABLES = frozenset({"data", "metadata"})
 
 
 class FilesystemCatalog(PointerCatalog):
@@ -87,6 +88,12 @@ class FilesystemCatalog(PointerCatalog):
         folder = self._folder(levels)
         if self._is_table(folder):
             raise NamespaceAlreadyExistsError(f"{shown(levels)} is a table in {self.name}")
+        for depth in range(1, len(levels)):
+            if self._is_table(self._folder(levels[:depth])):
+                raise NamespaceAlreadyExistsError(
+                    f"{shown(levels[:depth])} is a table in {self.name}, so no namespace can lie "
+                    f"below it"
+                )
         if self.io.is_folder(folder):
             raise NamespaceAlreadyExistsError(
                 f"the namespace {shown(levels)} exists in {self.name}"
@@ -157,6 +164,7 @@ class FilesystemCatalog(PointerCatalog):
         path = versions.path_of(1, _PLAIN)
         self._check_atomic(path)
         taken = TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
+        self._require_no_namespace(name)
         with self._made_and_locked(versions):
             if versions.newest_listed() is not None:
                 raise taken
@@ -248,20 +256,58 @@ class FilesystemCatalog(PointerCatalog):
             newest = versions.newest_listed()
             if newest is None:
                 raise self._no_table(name)
+            self._require_no_tables_below(name)
             self._remove(name, versions, newest.path)
 
-    def _purge(self, table: LoadedTable) -> None:
+    def _purge(self, table: LoadedTable) -> tuple[str, ...]:
         name = table.identifier
         versions = self._versions(name)
         with self._locked(name, versions):
             current = self.load_table(name)
             refuse_purge_without_gc(current.metadata, shown(name))
+            self._require_no_tables_below(name)
+            files = self._files_of(current)
             # The manifests say which files lie elsewhere, so they go after the table's name.
             versions.delete_all(current.metadata.table_uuid)
             try:
-                remove_files_of(self.io, current.metadata, current.metadata_location)
+                return files.remove()
             finally:
                 self._remove(name, versions, None)
+
+    def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
+        staged = super().stage_table(identifier, metadata)
+        self._require_no_namespace(staged.identifier)
+        return staged
+
+    def _require_no_namespace(self, name: Identifier) -> None:
+        """Check that the folder of a new table is no namespace, whose tables it would hide.
+
+        A folder that a failed creation has left holds `data` or `metadata`.
+        """
+        folder = self._folder(name)
+        if not self.io.is_folder(folder) or self._is_table(folder):
+            return
+        if not any(self.io.list_folder(folder)) or self._table_below(name) is not None:
+            raise TableAlreadyExistsError(f"{shown(name)} is a namespace in {self.name}")
+
+    def _require_no_tables_below(self, name: Identifier) -> None:
+        """Check that no other table lies in a table's folder: it would go with it."""
+        below = self._table_below(name)
+        if below is not None:
+            raise ValidationError(
+                f"cannot remove {shown(name)}: the table {shown(below)} lies in its folder; "
+                f"move that one first"
+            )
+
+    def _table_below(self, name: Identifier) -> Identifier | None:
+        """A table that lies somewhere below a folder; data files are not looked at."""
+        for child, is_table in self._children(name):
+            below = (*name, child)
+            if is_table:
+                return below
+            if child not in _OF_TABLES and (found := self._table_below(below)) is not None:
+                return found
+        return None
 
     def _remove(self, name: Identifier, versions: VersionFolder, newest: str | None) -> None:
         """Remove a table's folder; on its way the table is whole or gone, never in between."""

@@ -294,11 +294,12 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
     def drop_table(self, identifier: str | Sequence[str]) -> None:
         self._drop(parse_table_identifier(identifier), purge="false")
 
-    def purge_table(self, identifier: str | Sequence[str]) -> None:
-        """Remove a table, whose files the server deletes, at once or later."""
+    def purge_table(self, identifier: str | Sequence[str]) -> tuple[str, ...]:
+        """Remove a table, whose files the server deletes, at once or later; it names none."""
         table = self.load_table(identifier)
         refuse_purge_without_gc(table.metadata, shown(table.identifier))
         self._drop(table.identifier, purge="true")
+        return ()
 
     # -- the rest --------------------------------------------------------------------------------
 

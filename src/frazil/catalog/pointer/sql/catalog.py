@@ -120,6 +120,7 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         staged = super().stage_table(identifier, metadata)
         if self.view_exists(staged.identifier):
             raise self._rows.taken(staged.identifier)
+        self._rows.require_no_namespace(staged.identifier)
         return staged
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
@@ -129,6 +130,16 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
     def drop_table(self, identifier: str | Sequence[str]) -> None:
         with self._naming_views(identifier):
             super().drop_table(identifier)
+
+    def all_locations(self) -> Mapping[Identifier, str]:
+        pointers = self._rows.all_pointers()
+        if self._typed_rows:
+            pointers |= self._view_rows.all_pointers()
+        return {
+            (*namespace.split("."), name): location
+            for (namespace, name), location in pointers.items()
+            if isinstance(location, str) and location
+        }
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         self._rows.rename(parse_table_identifier(source), parse_table_identifier(target))

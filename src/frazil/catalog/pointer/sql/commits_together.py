@@ -163,6 +163,7 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
         for move in moves:
             if move.base is None:
                 row = self._rows.row(move.name, move.table.metadata_location)
+                self._rows.refuse_namespace(connection, move.name)
                 connection.execute(insert(TABLES).values(row))
             elif move.moves:
                 self._move_pointer(connection, move.base, move.table)

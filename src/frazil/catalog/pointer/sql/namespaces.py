@@ -48,6 +48,7 @@ class SqlNamespaces:
         def work(connection: Connection) -> None:
             if self.is_stored(connection, text):
                 raise taken
+            self._refuse_table(connection, levels)
             self._insert(connection, text, rows)
 
         self._database.change(
@@ -183,6 +184,19 @@ class SqlNamespaces:
             f"there is no namespace {shown(levels)} in the catalog {self._catalog}: "
             f"make it with create_namespace"
         )
+
+    def _refuse_table(self, connection: Connection, levels: Identifier) -> None:
+        """Raise the error of a name that a table or view has, or the name of a level above it."""
+        for depth in range(2, len(levels) + 1):
+            named = (TABLES.c.table_namespace == namespace_text(levels[: depth - 1])) & (
+                TABLES.c.table_name == levels[depth - 1]
+            )
+            query = select(TABLES.c.table_name).where(self._tables_here(), named).limit(1)
+            if connection.execute(query).first() is not None:
+                raise NamespaceAlreadyExistsError(
+                    f"{shown(levels[:depth])} is a table or a view in {self._catalog}, so no "
+                    f"namespace can have its name"
+                )
 
     def _moved(
         self, text: str, states: Callable[[], tuple[Mapping[str, str], Mapping[str, str]]]

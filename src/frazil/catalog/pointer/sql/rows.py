@@ -143,6 +143,10 @@ class SqlRows:
         self._database.read(work)
         return found
 
+    def require_no_namespace(self, name: Identifier) -> None:
+        """Check that no namespace has a name; the kind's error where one has."""
+        self._database.read(lambda connection: self.refuse_namespace(connection, name))
+
     def has_name(self, name: Identifier) -> bool:
         """Whether there is a row of a name, of either kind."""
         query = select(TABLES.c.table_name).where(self._is_named(name))
@@ -179,6 +183,7 @@ class SqlRows:
         row = self.row(name, location)
 
         def work(connection: Connection) -> None:
+            self.refuse_namespace(connection, name)
             connection.execute(insert(TABLES).values(row))
 
         self._database.change(
@@ -256,6 +261,7 @@ class SqlRows:
         def work(connection: Connection) -> None:
             if not self._namespaces.is_stored(connection, namespace):
                 raise self._namespaces.missing(new[:-1])
+            self.refuse_namespace(connection, new)
             seen[:] = [self._required(connection, old)]
             connection.execute(
                 update(TABLES)
@@ -278,6 +284,11 @@ class SqlRows:
         )
 
     # -- rows in a transaction -------------------------------------------------------------------
+
+    def refuse_namespace(self, connection: Connection, name: Identifier) -> None:
+        """Raise the kind's error where a namespace has the name: their folders would be one."""
+        if "." not in name[-1] and self._namespaces.is_stored(connection, namespace_text(name)):
+            raise self.kind.taken(f"{shown(name)} is a namespace in the catalog {self._catalog}")
 
     def locked(self, connection: Connection, name: Identifier) -> Pointers | None:
         """Where a row points and pointed to, once it is ours to change; None without a row."""

@@ -70,6 +70,7 @@ class SqlViewMethods(PointerViewMethods):
             raise self._namespaces.missing(name[:-1])
         if self._view_rows.has_name(name):
             raise self._view_rows.taken(name)
+        self._view_rows.require_no_namespace(name)
 
     def _insert_view(self, view: LoadedView, sending: Sending) -> None:
         self._view_rows.insert(

@@ -1,0 +1,189 @@
+"""Whose files are whose: a folder gives no right, and a purge takes a table's own files alone."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+from serve_cases import Running, namespace, running, sql_catalog, table, view
+from sqlalchemy import create_engine
+
+from frazil.serve.access import read_tokens
+
+OWNER, SALES, DEEP = (f"{name}-0123456789abcdef" for name in ("own", "sales", "deep"))
+TOKENS = f"""
+tokens:
+  - {{name: owner, token: {OWNER}, write: ["*"]}}
+  - {{name: sales, token: {SALES}, write: [sales]}}
+  - {{name: deep, token: {DEEP}, write: [hr.x]}}
+"""
+ROWS = pa.table({"id": [1, 2]})
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Running]:
+    file = tmp_path / "tokens.yaml"
+    file.write_text(TOKENS)
+    with running(sql_catalog(tmp_path / "lake"), tokens=read_tokens(file)) as server:
+        with server.client(OWNER) as owner:
+            for name in ("sales", "hr"):
+                namespace(owner, name)
+        yield server
+        server.check_exchanges()
+
+
+def written(server: Running, name: str, token: str = OWNER) -> Table:
+    """A table with two rows, by PyIceberg."""
+    catalog = RestCatalog("lake", uri=server.uri, token=token)
+    made = catalog.create_table(name, ROWS.schema)
+    made.append(ROWS)
+    return made
+
+
+def rows_of(server: Running, name: str) -> int:
+    catalog = RestCatalog("lake", uri=server.uri, token=OWNER)
+    return int(catalog.load_table(name).scan().to_arrow().num_rows)
+
+
+def naming(made: Table, manifest_list: str) -> dict[str, Any]:
+    """A commit of a snapshot with that list to a table."""
+    current = made.refresh().current_snapshot()
+    assert current is not None
+    snapshot = {
+        "snapshot-id": 77,
+        "parent-snapshot-id": current.snapshot_id,
+        "sequence-number": 2,
+        "timestamp-ms": int(time.time() * 1000) + 1,
+        "manifest-list": manifest_list,
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 77}
+    add = {"action": "add-snapshot", "snapshot": snapshot}
+    return {"requirements": [], "updates": [add, ref]}
+
+
+def copied_list(made: Table, folder: Path) -> str:
+    """The table's list of manifests, copied into a folder."""
+    current = made.current_snapshot()
+    assert current is not None
+    shutil.copy(current.manifest_list.removeprefix("file://"), folder / "copy.avro")
+    return f"file://{folder}/copy.avro"
+
+
+def register(client: httpx.Client, levels: str, location: str) -> int:
+    body = {"name": "stolen", "metadata-location": location}
+    return client.post(f"/v1/namespaces/{levels}/register", json=body).status_code
+
+
+def test_a_namespace_named_as_a_table(server: Running, tmp_path: Path) -> None:
+    """No new one; and one that is there already gives no right to the table."""
+    made = written(server, "hr.x")
+    with server.client(DEEP) as deep:
+        assert deep.post("/v1/namespaces", json={"namespace": ["hr", "x"]}).status_code == 409
+        with create_engine(f"sqlite:///{tmp_path}/lake/catalog.db").begin() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO iceberg_namespace_properties VALUES ('lake', 'hr.x', 'exists', 'true')"
+            )
+        assert register(deep, "hr%1Fx", made.metadata_location) == 400
+        assert table(deep, "hr%1Fx", "n", location=f"{made.location()}/data").status_code == 400
+    assert rows_of(server, "hr.x") == 2
+
+
+def test_what_was_renamed_away_is_out_of_reach(server: Running, tmp_path: Path) -> None:
+    moved = written(server, "sales.t", SALES)
+    with server.client(OWNER) as owner:
+        names = {
+            "source": {"namespace": ["sales"], "name": "t"},
+            "destination": {"namespace": ["hr"], "name": "t"},
+        }
+        assert owner.post("/v1/tables/rename", json=names).status_code == 204
+    with server.client(SALES) as sales:
+        assert register(sales, "sales", moved.metadata_location) == 400
+        # Another table of the old name lies beside the old one's files.
+        own = written(server, "sales.t", SALES)
+        assert not own.location().startswith(f"{moved.location()}/")
+        assert own.location() != moved.location()
+        folder = Path(own.location().removeprefix("file://")) / "metadata"
+        for manifest_list in (
+            moved.current_snapshot().manifest_list,  # type: ignore[union-attr]
+            copied_list(moved, folder),
+        ):
+            url = "/v1/namespaces/sales/tables/t"
+            assert sales.post(url, json=naming(own, manifest_list)).status_code == 400
+        assert table(sales, "sales", "n", location=moved.location()).status_code == 400
+        assert sales.delete(f"{url}?purgeRequested=true").status_code == 204
+    assert rows_of(server, "hr.t") == 2
+
+
+def test_files_of_others_in_ones_own_manifest_are_refused(server: Running) -> None:
+    own, other = written(server, "sales.t", SALES), written(server, "hr.t")
+    data = next(Path(other.location().removeprefix("file://")).glob("data/*.parquet")).as_uri()
+    with pytest.raises(Exception, match="outside of the places"):
+        own.add_files([data])
+    assert rows_of(server, "sales.t") == 2
+
+
+def test_a_view_of_others_is_not_registered(server: Running) -> None:
+    with server.client(OWNER) as owner, server.client(SALES) as sales:
+        made = view(owner, "sales", "v").json()
+        names = {
+            "source": {"namespace": ["sales"], "name": "v"},
+            "destination": {"namespace": ["hr"], "name": "v"},
+        }
+        assert owner.post("/v1/views/rename", json=names).status_code == 204
+        body = {"name": "stolen", "metadata-location": made["metadata-location"]}
+        url = "/v1/namespaces/sales/register-view"
+        assert sales.post(url, json=body).status_code == 400
+
+
+@pytest.mark.parametrize("token", [OWNER, SALES])
+def test_a_purge_keeps_and_names_what_lies_elsewhere(
+    server: Running, tmp_path: Path, token: str
+) -> None:
+    own, other = written(server, "sales.t", SALES), written(server, "hr.t")
+    mine = f"{own.location()}/metadata".removeprefix("file://")
+    with server.client(OWNER) as owner:
+        commit = naming(own, copied_list(other, Path(mine)))
+        assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
+    with server.client(token) as client:
+        gone = client.delete("/v1/namespaces/sales/tables/t?purgeRequested=true")
+        assert gone.status_code == 204
+        assert gone.headers["x-frazil-kept-files-count"] == "1"
+        assert "/hr/t/metadata/" in gone.headers["x-frazil-kept-files"]
+        assert client.head("/v1/namespaces/sales/tables/t").status_code == 404
+    assert rows_of(server, "hr.t") == 2
+    left = [each for each in Path(mine).parent.rglob("*") if each.is_file()]
+    assert left == []
+
+
+def test_data_and_metadata_paths_are_the_tables_own(server: Running, tmp_path: Path) -> None:
+    paths = {
+        "write.data.path": f"{tmp_path}/lake/d",
+        "write.metadata.path": f"{tmp_path}/lake/m",
+    }
+    catalog = RestCatalog("lake", uri=server.uri, token=OWNER)
+    catalog.create_table("hr.t", ROWS.schema, properties=paths).append(ROWS)
+    files = [each for name in "dm" for each in (tmp_path / "lake" / name).rglob("*.*")]
+    assert len(files) >= 4
+    with server.client(OWNER) as owner:
+        gone = owner.delete("/v1/namespaces/hr/tables/t?purgeRequested=true")
+    assert (gone.status_code, "x-frazil-kept-files" in gone.headers) == (204, False)
+    assert not [each for each in files if each.exists()]
+
+
+def test_a_purge_that_is_refused_changes_nothing(server: Running) -> None:
+    catalog = RestCatalog("lake", uri=server.uri, token=OWNER)
+    catalog.create_table("hr.t", ROWS.schema, properties={"gc.enabled": "false"}).append(ROWS)
+    with server.client(OWNER) as owner:
+        refused = owner.delete("/v1/namespaces/hr/tables/t?purgeRequested=true")
+        assert refused.status_code == 400
+    assert rows_of(server, "hr.t") == 2
