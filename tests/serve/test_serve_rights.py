@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
@@ -16,7 +18,9 @@ from pyiceberg.table import Table
 from serve_cases import Running, namespace, running, sql_catalog, table, view
 from sqlalchemy import create_engine
 
+from frazil.format.changes import SetProperties
 from frazil.serve.access import read_tokens
+from frazil.table.handle import TableHandle
 
 OWNER, SALES, DEEP = (f"{name}-0123456789abcdef" for name in ("own", "sales", "deep"))
 TOKENS = f"""
@@ -51,6 +55,12 @@ def written(server: Running, name: str, token: str = OWNER) -> Table:
 def rows_of(server: Running, name: str) -> int:
     catalog = RestCatalog("lake", uri=server.uri, token=OWNER)
     return int(catalog.load_table(name).scan().to_arrow().num_rows)
+
+
+def checked(server: Running, name: str) -> pl.DataFrame:
+    """What a check says of a table."""
+    catalog = server.catalog
+    return TableHandle(catalog, catalog.load_table(name)).maintenance.check().frame
 
 
 def naming(made: Table, manifest_list: str) -> dict[str, Any]:
@@ -96,6 +106,9 @@ def test_a_namespace_named_as_a_table(server: Running, tmp_path: Path) -> None:
         assert register(deep, "hr%1Fx", made.metadata_location) == 400
         assert table(deep, "hr%1Fx", "n", location=f"{made.location()}/data").status_code == 400
     assert rows_of(server, "hr.x") == 2
+    check = checked(server, "hr.x")
+    assert check["problem"].to_list() == ["name"]
+    assert "namespace is called hr.x too" in check["reason"][0]
 
 
 def test_what_was_renamed_away_is_out_of_reach(server: Running, tmp_path: Path) -> None:
@@ -154,6 +167,8 @@ def test_a_purge_keeps_and_names_what_lies_elsewhere(
     with server.client(OWNER) as owner:
         commit = naming(own, copied_list(other, Path(mine)))
         assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
+    problem = ("elsewhere", other.current_snapshot().manifests(other.io)[0].manifest_path)  # type: ignore[union-attr]
+    assert problem in checked(server, "sales.t").select("problem", "file_path").rows()
     with server.client(token) as client:
         gone = client.delete("/v1/namespaces/sales/tables/t?purgeRequested=true")
         assert gone.status_code == 204
@@ -187,3 +202,29 @@ def test_a_purge_that_is_refused_changes_nothing(server: Running) -> None:
         refused = owner.delete("/v1/namespaces/hr/tables/t?purgeRequested=true")
         assert refused.status_code == 400
     assert rows_of(server, "hr.t") == 2
+
+
+HIT = {
+    "uuid": ('"table-uuid": "', '"table-uuid": "x', "which is no UUID"),
+    "snapshot id": ("SNAPSHOT", str(2**63 + 5), "more than 64 bits"),
+    "operation": ('"operation": "append"', '"operation": "x"', "it must be one of"),
+}
+
+
+@pytest.mark.parametrize("case", HIT)
+def test_a_table_that_others_cannot_load_opens_and_a_check_names_it(
+    server: Running, case: str
+) -> None:
+    made, (old, new, reason) = written(server, "hr.t"), HIT[case]
+    file = Path(server.catalog.metadata_location("hr.t").removeprefix("file://"))
+    text = json.dumps(json.loads(file.read_text()))
+    old = old.replace("SNAPSHOT", str(made.metadata.current_snapshot_id))
+    assert old in text
+    file.write_text(text.replace(old, new))
+    check = checked(server, "hr.t")
+    assert "value" in check["problem"].to_list()
+    assert any(reason in (each or "") for each in check["reason"])
+    # It is still written to, and what nothing mends is left by a repair.
+    server.catalog.commit_table("hr.t", (), [SetProperties({"k": "v"})])
+    left = TableHandle(server.catalog, server.catalog.load_table("hr.t")).maintenance.repair()
+    assert "value" in left.frame["problem"].to_list()

@@ -32,7 +32,7 @@ def check(table: SparkHandlePort) -> CheckResult:
             return here(manifests)
         return _check_on_cluster(table, manifests)
 
-    return check_table(table.io, loaded, check_files)
+    return check_table(table.io, loaded, check_files, catalog=table.catalog)
 
 
 def _check_on_cluster(

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from frazil.catalog.protocol import LoadedTable
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import InvalidFormatError, MissingFileError
 from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import ManifestFile
@@ -27,6 +27,7 @@ from frazil.table.maintenance.file_checks import (
     problem,
     stated_entries,
 )
+from frazil.table.maintenance.metadata_checks import metadata_problems
 
 _SHOWN: Final = 10
 
@@ -42,9 +43,11 @@ class CheckResult(ShownInNotebooks):
         frame: a Polars frame, a row for each problem: `file_path`; `kind` of the file; `problem`,
             which is ``missing``, ``unreadable``, ``size``, ``record count``, or of deletes
             ``two vectors`` (for one data file), ``beside a vector``, ``other partition`` (than the
-            data file's), ``no data file`` or ``no equality ids``; what the metadata says (`stated`)
-            and what was `found`; of a deletion vector `content_offset`; the `reason` that a file
-            cannot be read; and whether the current snapshot of `main` has it
+            data file's), ``no data file`` or ``no equality ids``; or of the metadata ``value``
+            (which others cannot read), ``elsewhere`` (a manifest that may be another table's) or
+            ``name`` (which a namespace has too); what the metadata says (`stated`) and what was
+            `found`; of a deletion vector `content_offset`; the `reason` that a file cannot be
+            read; and whether the current snapshot of `main` has the file
             (`in_current_snapshot`).
         snapshots_count, manifests_count, files_count: how many were looked at.
     """
@@ -78,13 +81,16 @@ class CheckResult(ShownInNotebooks):
         return "\n".join(lines)
 
 
-def check_table(io: FileIO, table: LoadedTable, check_files: CheckFiles) -> CheckResult:
+def check_table(
+    io: FileIO, table: LoadedTable, check_files: CheckFiles, *, catalog: Catalog
+) -> CheckResult:
     """Look at all that a table's snapshots reach, its statistics, and the log of its metadata.
 
     Args:
         io: the table's files.
         table: as it is now.
         check_files: looks at data and delete files.
+        catalog: that the table is in.
 
     Raises:
         StorageError: the store does not answer.
@@ -102,7 +108,11 @@ def check_table(io: FileIO, table: LoadedTable, check_files: CheckFiles) -> Chec
     lost = {path for path, frame in broken.items() if frame is not None}
     readable = [m for m in every.values() if m.manifest_path not in lost]
     count, of_files = check_files([each for each in readable if each.has_live_files])
-    problems += [of_files, *_other_files(io, metadata)]
+    problems += [
+        of_files,
+        *_other_files(io, metadata),
+        *metadata_problems(catalog, table, every.values()),
+    ]
     found = pl.concat([pl.DataFrame(schema=PROBLEMS), *problems])
     current = listed.get(metadata.current_snapshot_id or -1, ())
     held = _said(io, metadata, current, lost)

@@ -126,7 +126,7 @@ class Maintenance(StatisticsChanges):
             >>> print(trips.maintenance.check())
         """
         here = check_files_here(self._port.io, self._port.refresh().metadata)
-        return check_table(self._port.io, self._port.refresh(), here)
+        return check_table(self._port.io, self._port.refresh(), here, catalog=self._port.catalog)
 
     def repair(self) -> RepairResult:
         """Check the table, and mend what can be mended in the current snapshot of `main`.
