@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NoReturn
 
-from frazil.catalog.identifiers import Identifier, parse_table_identifier
+from frazil.catalog.identifiers import Identifier, parse_namespace, parse_table_identifier
 from frazil.catalog.metadata_files import read_metadata
 from frazil.catalog.pointer.versions import EXTENSIONS, VersionFolder
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
@@ -53,7 +53,7 @@ class StaticCatalog(Catalog):
         return []
 
     def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        return True
+        return parse_namespace(namespace) == self.identifier[:-1]
 
     def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
         return {}
