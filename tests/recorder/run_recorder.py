@@ -180,7 +180,9 @@ class Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             run(module)
-            watch(module, self._places[fullname])
+            # One loader may be for all modules of an archive.
+            if module.__name__ == fullname:
+                watch(module, self._places[fullname])
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -18,7 +18,7 @@ from openapi_core.testing import MockRequest, MockResponse
 
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
-from frazil.serve.access import Tokens
+from frazil.serve.rights.access import Tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
 from open_api import open_api_text

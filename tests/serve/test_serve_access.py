@@ -26,7 +26,7 @@ from sqlalchemy import create_engine, make_url
 
 from frazil.catalog.config import load_catalog
 from frazil.errors import ConfigurationError
-from frazil.serve.access import read_tokens
+from frazil.serve.rights.access import read_tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
 

@@ -22,8 +22,8 @@ from serve_cases import namespace, running, sql_catalog, table
 from ci_share import one_of_each
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
-from frazil.serve.access import Principal, Tokens
 from frazil.serve.endpoints import ENDPOINTS
+from frazil.serve.rights.access import Principal, Tokens
 from frazil.serve.server import ServeSettings
 from frazil.storage.paths import local_path
 

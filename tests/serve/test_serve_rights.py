@@ -19,7 +19,7 @@ from serve_cases import Running, namespace, running, sql_catalog, table, view
 from sqlalchemy import create_engine
 
 from frazil.format.changes import SetProperties
-from frazil.serve.access import read_tokens
+from frazil.serve.rights.access import read_tokens
 from frazil.table.handle import TableHandle
 
 OWNER, SALES, DEEP = (f"{name}-0123456789abcdef" for name in ("own", "sales", "deep"))

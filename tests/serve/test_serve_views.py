@@ -30,7 +30,7 @@ from test_catalog_faults import break_commit, silent
 
 from frazil.catalog.config import load_catalog
 from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.serve.access import read_tokens
+from frazil.serve.rights.access import read_tokens
 from frazil.serve.settings import ServeSettings
 
 OWNER, SALES, READER = (f"{name}-0123456789abcdef" for name in ("own", "sal", "rd"))

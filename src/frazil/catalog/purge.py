@@ -34,7 +34,7 @@ def refuse_purge_without_gc(metadata: TableMetadata, table: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TableFiles:
+class FilesToPurge:
     """The files that a table's snapshots reach, looked at before the table is dropped.
 
     Attributes:
@@ -59,7 +59,7 @@ class TableFiles:
         metadata_location: str,
         *,
         may_delete: Callable[[str], bool],
-    ) -> TableFiles:
+    ) -> FilesToPurge:
         """Return the files of a table. A list that is missing or broken is skipped over.
 
         Raises:

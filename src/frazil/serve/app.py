@@ -10,7 +10,6 @@ from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from frazil.serve.access import ANYBODY, Principal, Tokens
 from frazil.serve.answers import (
     HttpAnswer,
     HttpError,
@@ -29,6 +28,7 @@ from frazil.serve.keys import (
     forget_old_requests,
     kept_seconds,
 )
+from frazil.serve.rights.access import ANYBODY, Principal, Tokens
 from frazil.serve.running.exchange import (
     DisconnectedError,
     HttpRequest,

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from frazil.catalog.identifiers import Identifier, parse_identifier
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.json_fields import JsonObject, load_json
-from frazil.serve.access import Principal
 from frazil.serve.answers import HttpError, bad_request
+from frazil.serve.rights.access import Principal
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from frazil.format.changes import (
 from frazil.format.json_fields import JsonObject
 from frazil.serve.answers import NOTHING, HttpAnswer, bad_request
 from frazil.serve.calls import Call, identifier_of, reading
-from frazil.serve.named_files import require_named_files
+from frazil.serve.rights.named_files import require_named_files
 from frazil.serve.service import ServedCatalog
 from frazil.serve.tables import loaded_answer
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.errors import NoSuchNamespaceError
-from frazil.serve.access import Principal
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, forbidden, ok
 from frazil.serve.calls import Call, checked_namespace, namespace_of, page_of, reading
+from frazil.serve.rights.access import Principal
 from frazil.serve.service import ServedCatalog
 
 _LOCATION: Final = "location"

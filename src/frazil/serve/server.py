@@ -14,8 +14,8 @@ import uvicorn
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError
-from frazil.serve.access import Tokens, read_tokens
 from frazil.serve.app import ServeApp
+from frazil.serve.rights.access import Tokens, read_tokens
 from frazil.serve.running.protocols import timed_protocol
 from frazil.serve.service import ServedCatalog
 from frazil.serve.settings import Listening, ServeSettings

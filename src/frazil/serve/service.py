@@ -11,10 +11,10 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView
 from frazil.errors import ConfigurationError, FrazilError
 from frazil.format.metadata import TableMetadata
-from frazil.serve.access import Principal
 from frazil.serve.answers import forbidden
-from frazil.serve.owners import Owners
-from frazil.serve.places import ANYWHERE, ConfinedIO, Places, folders_of
+from frazil.serve.rights.access import Principal
+from frazil.serve.rights.owners import Owners
+from frazil.serve.rights.places import ANYWHERE, ConfinedIO, Places, folders_of
 from frazil.serve.settings import ServeSettings
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO

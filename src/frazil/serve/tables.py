@@ -18,11 +18,11 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, SortOrder
-from frazil.serve.access import Principal
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
-from frazil.serve.named_files import require_named_files
-from frazil.serve.owners import is_unique_name
+from frazil.serve.rights.access import Principal
+from frazil.serve.rights.named_files import require_named_files
+from frazil.serve.rights.owners import is_unique_name
 from frazil.serve.service import ServedCatalog
 
 _LOG = logging.getLogger("frazil.serve")

@@ -10,7 +10,7 @@ from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.metadata_files import read_metadata
 from frazil.catalog.outcome import after_the_change
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
-from frazil.catalog.purge import TableFiles, refuse_purge_without_gc
+from frazil.catalog.purge import FilesToPurge, refuse_purge_without_gc
 from frazil.errors import (
     CommitFailedError,
     NoSuchNamespaceError,
@@ -154,9 +154,9 @@ class PointerCatalog(Catalog):
         self._drop(table.identifier)
         return files.remove()
 
-    def _files_of(self, table: LoadedTable) -> TableFiles:
+    def _files_of(self, table: LoadedTable) -> FilesToPurge:
         may_delete = self.delete_policy(table.metadata)
-        return TableFiles.look(
+        return FilesToPurge.look(
             self.io, table.metadata, table.metadata_location, may_delete=may_delete
         )
 

@@ -17,7 +17,7 @@ from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
-from frazil.table.maintenance.file_checks import PROBLEMS, STATED, check_entries, stated_entries
+from frazil.table.maintenance.checks.files import PROBLEMS, STATED, check_entries, stated_entries
 
 
 def check(table: SparkHandlePort) -> CheckResult:

@@ -19,15 +19,15 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.load import ManifestLoader, listed_manifests
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
-from frazil.table.maintenance.delete_checks import IN_CURRENT, check_deletes
-from frazil.table.maintenance.file_checks import (
+from frazil.table.maintenance.checks.deletes import IN_CURRENT, check_deletes
+from frazil.table.maintenance.checks.files import (
     PROBLEMS,
     STATED,
     check_entries,
     problem,
     stated_entries,
 )
-from frazil.table.maintenance.metadata_checks import metadata_problems
+from frazil.table.maintenance.checks.metadata import metadata_problems
 
 _SHOWN: Final = 10
 

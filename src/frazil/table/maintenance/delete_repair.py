@@ -13,7 +13,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.planning.deletes.own_files import Rule
 from frazil.storage.files import FileIO
 from frazil.storage.vectors import read_deletion_vector
-from frazil.table.maintenance.delete_checks import IN_CURRENT
+from frazil.table.maintenance.checks.deletes import IN_CURRENT
 from frazil.table.manifests.file_keys import FileKey, file_key
 from frazil.table.manifests.files import ManifestFiles, entries_in
 from frazil.table.port import HandlePort

@@ -10,7 +10,7 @@ import polars as pl
 from frazil.format.html_text import ShownInNotebooks
 from frazil.planning.deletes.own_files import Rule
 from frazil.table.maintenance.check import CheckResult
-from frazil.table.maintenance.delete_checks import IN_CURRENT, SCHEMAS_APART
+from frazil.table.maintenance.checks.deletes import IN_CURRENT, SCHEMAS_APART
 from frazil.table.maintenance.delete_repair import remove_superfluous
 from frazil.table.port import HandlePort
 from frazil.table.snapshots.correct_entries import CorrectEntries, Figures

@@ -22,7 +22,7 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
 )
 from frazil.storage.paths import normalize_location, parent_of
-from frazil.table.maintenance.file_checks import problem
+from frazil.table.maintenance.checks.files import problem
 
 _PATHS: Final = (DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH)
 VALUE, ELSEWHERE, NAME = "value", "elsewhere", "name"

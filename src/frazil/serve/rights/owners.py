@@ -14,7 +14,7 @@ from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError
 from frazil.format.metadata import TableMetadata
 from frazil.format.views import ViewMetadata
-from frazil.serve.places import folders_of
+from frazil.serve.rights.places import folders_of
 from frazil.storage.paths import parent_of
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 

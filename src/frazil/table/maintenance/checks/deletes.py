@@ -19,7 +19,7 @@ from frazil.planning.deletes.own_files import (
 from frazil.planning.frames import concat_entries, live_entries, no_entries
 from frazil.planning.load import ManifestLoader
 from frazil.storage.files import FileIO
-from frazil.table.maintenance.file_checks import KINDS, PROBLEMS, VECTOR
+from frazil.table.maintenance.checks.files import KINDS, PROBLEMS, VECTOR
 
 IN_CURRENT: Final = "in_current_snapshot"
 CHECKED: Final = {**PROBLEMS, IN_CURRENT: pl.Boolean()}

@@ -9,7 +9,7 @@ from frazil.errors import MissingFileError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.planning.load import listed_manifests
-from frazil.serve.places import Places
+from frazil.serve.rights.places import Places
 from frazil.storage.avro import read_file_paths
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads

@@ -1,0 +1,1 @@
+"""What a client may do, and which files it may name."""

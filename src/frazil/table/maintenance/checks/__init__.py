@@ -1,0 +1,1 @@
+"""What a check looks at: metadata, files, deletes."""
