@@ -72,7 +72,7 @@ def face_of(frame: FrameType | None, *, of_calls: bool = True) -> str:
             return face
     if function == "sql" and outer.startswith("frazil.spark.lake"):
         return "lake.sql"
-    return "method" if outer else ""
+    return "method"
 
 
 # -- the record ------------------------------------------------------------------------------------

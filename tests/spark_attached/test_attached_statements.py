@@ -9,6 +9,11 @@ pytestmark = pytest.mark.spark
 CHANGES = [
     ("CREATE OR REPLACE TABLE lake.db.t AS SELECT 1 AS id, 'a' AS n", [(1, "a")]),
     ("INSERT OVERWRITE lake.db.t VALUES (2, 'b'), (3, 'c')", [(2, "b"), (3, "c")]),
+    ("INSERT INTO lake.db.t VALUES (4, 'd')", [(2, "b"), (3, "c"), (4, "d")]),
+    (
+        "MERGE INTO lake.db.t USING (SELECT 4 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        [(2, "b"), (3, "c")],
+    ),
     ("UPDATE lake.db.t SET n = 'z' WHERE id = 3", [(2, "b"), (3, "z")]),
     ("ALTER TABLE lake.db.t ADD COLUMN x int", [(2, "b", None), (3, "z", None)]),
     ("ALTER TABLE lake.db.t ALTER COLUMN x TYPE bigint", [(2, "b", None), (3, "z", None)]),
@@ -50,7 +55,7 @@ def test_each_kind_of_statement(spark, lake):
     spark.sql("DROP VIEW lake.db.v")
     assert views_of_db(spark) == []
     snapshots = found(spark.sql("CALL lake.system.ancestors_of('db.t')"))
-    assert len(snapshots) == 3
+    assert len(snapshots) == 5
     spark.sql(f"ALTER TABLE lake.db.t SET LOCATION '{lake.load_table('db.t').location}x'")
     assert lake.load_table("db.t").location.endswith("tx")
     spark.sql("BEGIN")

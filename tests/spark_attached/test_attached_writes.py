@@ -85,7 +85,6 @@ def test_write_to(lake, spark, rows):
     assert spark.table("lake.db.none").count() == 5
 
 
-@pytest.mark.check
 def test_partitions_that_rows_go_to_are_overwritten(lake, spark, rows, session):
     rows.writeTo("lake.db.t").partitionedBy("n").create()
     rows.where("id = 1").writeTo("lake.db.t").overwritePartitions()

@@ -47,6 +47,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.check
 def test_spark_from_an_archive_and_frazil_as_one_file(tmp_path):
     for name in ("spark", "packages"):
         (tmp_path / name).mkdir()
