@@ -13,7 +13,7 @@ from interop_engines import DuckDB
 from pyiceberg.catalog.rest import RestCatalog
 
 from frazil.catalog.config import load_catalog
-from frazil.serve.access import Tokens, read_tokens
+from frazil.serve.rights.access import Tokens, read_tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
 from frazil.spark.lake import Lake, connect

@@ -22,7 +22,7 @@ from interop_clients import (
 )
 from serve_cases import Running, running, sql_catalog
 
-from frazil.serve.access import read_tokens
+from frazil.serve.rights.access import read_tokens
 from frazil.spark.lake import Lake, connect
 from frazil.spark.table import Table
 
