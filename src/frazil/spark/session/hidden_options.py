@@ -41,6 +41,20 @@ def give_to_writer(
     return writer
 
 
+def java_options(
+    spark: SparkSession, options: Mapping[str, str], *, hidden: Mapping[str, str]
+) -> Any:
+    """Return options as a map of the JVM; what is hidden is in no log of this process.
+
+    Raises:
+        UnsupportedError: as of `_in_jvm`.
+    """
+    java: Any = spark._jvm
+    found = _in_jvm(spark, hidden) if hidden else java.java.util.Properties()
+    found.load(java.java.io.StringReader(_lines(options)))
+    return found
+
+
 def check_redaction(spark: SparkSession, names: list[str]) -> None:
     """Raise ConfigurationError if the session's plans and event logs would show such options."""
     pattern = spark.conf.get(_REDACTION, None)
@@ -62,7 +76,7 @@ def _in_jvm(spark: SparkSession, options: Mapping[str, str]) -> Any:
     Raises:
         UnsupportedError: this system has no named pipes, or the JVM does not see them.
     """
-    content = "".join(f"{_escaped(k)}={_escaped(v)}\n" for k, v in options.items()).encode("ascii")
+    content = _lines(options).encode("ascii")
     if len(content) > _MOST_BYTES or not hasattr(os, "mkfifo"):
         raise UnsupportedError(
             "the credentials of the table's files cannot be handed to Spark: they are longer than "
@@ -117,6 +131,10 @@ def _pipe(content: bytes) -> Iterator[tuple[str, _Filled]]:
             filled.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    return "".join(f"{_escaped(k)}={_escaped(v)}\n" for k, v in options.items())
 
 
 def _escaped(text: str) -> str:

@@ -43,11 +43,12 @@ from frazil.spark.write.columns.partition_columns import identity_columns, key_n
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.footers import read_entries
+from frazil.spark.write.in_place import write_in_place
 from frazil.spark.write.joined import joined_pieces
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
 from frazil.spark.write.row_count import ExpectedRows, RowCount
 from frazil.storage.file_kinds import DATA_FILES, FileKind
-from frazil.storage.files import FileIO
+from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.metrics import MetricsReader
 
@@ -261,9 +262,9 @@ class FileWrite:
         """Fill the folder; return the entries of its files in the order of their paths."""
         if self.takes_arrow:
             return self.with_arrow(aligned)
-        self.natively(spark, aligned)
+        written = self.natively(spark, aligned)
         self.count.ask()
-        entries = self.entries(spark, tell)
+        entries = self.entries(spark, written, tell)
         self.check_count(entries)
         return entries
 
@@ -292,8 +293,12 @@ class FileWrite:
         added = () if chosen is None else tuple(chosen.added)
         return rows.drop(*added) if added else rows, tuple(keys)
 
-    def natively(self, spark: SparkSession, aligned: DataFrame) -> None:
-        """Let Spark write the folder."""
+    def natively(self, spark: SparkSession, aligned: DataFrame) -> list[FileInfo] | None:
+        """Let Spark write the folder.
+
+        Returns:
+            the files of a commit; None where the folder has to be listed for them.
+        """
         access = self.access(spark)
         self.check_codec(spark)
         settings = dict(WRITE_SETTINGS)
@@ -305,13 +310,14 @@ class FileWrite:
         placed, keys = self.placed(aligned)
         if self.placement is not None and self.placement.moves == "stay":
             settings[_OPEN_FILES] = str(costs.OPEN_FILES)
-        writer = placed.write.options(**self.options.spark_options())
-        if self.is_local:
-            writer = writer.options(**_RAW_LOCAL_FILES)
-        if keys:
-            writer = writer.partitionBy(*keys)
+        options = {**self.options.spark_options(), **(_RAW_LOCAL_FILES if self.is_local else {})}
         with temporary_settings(spark, settings):
-            access.writer(spark, writer).parquet(access.paths.item())
+            found = write_in_place(placed, access, self.folder, keys=keys, options=options)
+            if found is None:
+                writer = placed.write.options(**options)
+                writer = writer.partitionBy(*keys) if keys else writer
+                access.writer(spark, writer).parquet(access.paths.item())
+            return found
 
     def access(self, spark: SparkSession, below: str = "") -> SparkAccess:
         """Return how Spark reaches the folder, or one below it; errors as of `spark_access`."""
@@ -342,35 +348,48 @@ class FileWrite:
         self.staging.keep_only(staged)
         return sorted(staged, key=lambda entry: entry.file_path)
 
-    def entries(self, spark: SparkSession, tell: Callable[[WriteProgress], None]) -> list[DataFile]:
-        """The entries of the files in the folder, in the order of their paths."""
+    def listed(self) -> list[FileInfo]:
+        """The files that lie in the folder, but for hidden ones, in the order of their paths."""
         listed = sorted(self.io.list(self.folder), key=lambda file: file.path)
         # What a late attempt of a task left is hidden, as it is from Spark's own readers.
         hidden = [file.path for file in listed if self._is_hidden(file.path)]
         if hidden and not self.staging.renames:
             self.io.delete_many(hidden)
-        written = [
+        return [
             file
             for file in listed
             if file.path.endswith(".parquet") and not self._is_hidden(file.path)
         ]
+
+    def entries(
+        self,
+        spark: SparkSession,
+        found: Sequence[FileInfo] | None,
+        tell: Callable[[WriteProgress], None],
+    ) -> list[DataFile]:
+        """The entries of files, folder by folder and in the order of tasks.
+
+        Args:
+            found: the files in the order of tasks; those of the folder where it is None.
+        """
+        written = self.listed() if found is None else sorted(found, key=_folder_of)
         if self.placement is not None and self.placement.pieces > 1:
             written = joined_pieces(
                 written, pieces=self.placement.pieces, most=self.options.target_file_size
             )
         size = sum(file.size for file in written)
         tell(WriteProgress("footers", len(written), 0, size, self.writer))
-        found = read_entries(
+        entries = read_entries(
             spark,
             self.finisher(),
             self.partition_type,
             written,
             is_local=self.is_local,
         )
-        empty = [entry for entry in found if not entry.record_count]
+        empty = [entry for entry in entries if not entry.record_count]
         if empty:
             self.io.delete_many(entry.file_path for entry in empty)
-        return [entry for entry in found if entry.record_count]
+        return [entry for entry in entries if entry.record_count]
 
     def check_count(self, staged: Sequence[DataFile]) -> None:
         """Compare the rows in the files with those that Spark counted on their way there.
@@ -425,3 +444,7 @@ class FileWrite:
         return self.kind.file_path(
             self.metadata, name, spec=self.spec, schema=self.schema, partition=entry.partition
         )
+
+
+def _folder_of(file: FileInfo) -> str:
+    return file.path.rpartition("/")[0]

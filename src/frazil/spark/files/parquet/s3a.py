@@ -10,7 +10,7 @@ pool of connections and threads behind for each, since Spark closes none.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from frazil.errors import ConfigurationError
@@ -18,6 +18,9 @@ from frazil.errors import ConfigurationError
 FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
 _COMMITTERS: Final = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+_CREATES_AT_ONCE: Final = "fs.s3a.create.performance"
+"""Whether a file is made without a look whether its name is free: those of writes are unique."""
+
 _KEY: Final = ("s3.access-key-id", "client.access-key-id")
 _SECRET: Final = ("s3.secret-access-key", "client.secret-access-key")
 _TOKEN: Final = ("s3.session-token", "client.session-token")
@@ -31,12 +34,32 @@ def scheme_of_tag(tag: str) -> str:
     return f"s3a-{tag}"
 
 
-_OWN_SCHEME: Final = re.compile(r"\bs3a-[0-9a-f]{16}://")
+_WRITES: Final = "s3a-writes"
+"""The scheme of writes by the session's own credentials."""
+
+_OWN_SCHEME: Final = re.compile(rf"\b(?:s3a-[0-9a-f]{{16}}|{_WRITES})://")
 
 
 def as_s3a(text: str) -> str:
     """Return text with the scheme s3a in place of those of credentials."""
     return _OWN_SCHEME.sub("s3a://", text)
+
+
+def scheme_of_writes(path: str, setting: Callable[[str], str | None]) -> tuple[str, dict[str, str]]:
+    """Return the path by which files that nobody else makes are written, and options for it.
+
+    A file system of their own makes them by one request each. Paths of other schemes stay, and
+    those that another class serves or whose credentials go by the scheme.
+
+    Args:
+        path: as Spark reaches it.
+        setting: says what Hadoop's settings have.
+    """
+    scheme, _, rest = path.partition("://")
+    its_own = setting("fs.s3a.impl") or FILE_SYSTEM
+    if scheme != "s3a" or its_own != FILE_SYSTEM or setting("fs.s3a.delegation.token.binding"):
+        return path, {}
+    return f"{_WRITES}://{rest}", {f"fs.{_WRITES}.impl": FILE_SYSTEM, _CREATES_AT_ONCE: "true"}
 
 
 def s3a_options(scheme: str, bucket: str, config: Mapping[str, str]) -> dict[str, str]:
@@ -67,6 +90,7 @@ def s3a_options(scheme: str, bucket: str, config: Mapping[str, str]) -> dict[str
         **({"session.token": token} if token else {}),
         "aws.credentials.provider": f"{_PROVIDERS}.{provider}",
         **_address(config),
+        _CREATES_AT_ONCE.removeprefix("fs.s3a."): "true",
     }
     return {
         f"fs.{scheme}.impl": FILE_SYSTEM,
