@@ -312,7 +312,9 @@ class FileWrite:
             settings[_OPEN_FILES] = str(costs.OPEN_FILES)
         options = {**self.options.spark_options(), **(_RAW_LOCAL_FILES if self.is_local else {})}
         with temporary_settings(spark, settings):
-            found = write_in_place(placed, access, self.folder, keys=keys, options=options)
+            found = write_in_place(
+                placed, access, self.folder, keys=keys, options=options, is_local=self.is_local
+            )
             if found is None:
                 writer = placed.write.options(**options)
                 writer = writer.partitionBy(*keys) if keys else writer

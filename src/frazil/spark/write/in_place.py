@@ -30,7 +30,6 @@ from frazil.spark.files.parquet.s3a import scheme_of_writes
 from frazil.spark.files.parquet.spark_classes import (
     NO_ANSWER,
     class_named,
-    file_list,
     module_named,
     session_of_lists,
     streaming_class,
@@ -41,7 +40,8 @@ from frazil.spark.session.hidden_options import java_options
 from frazil.storage.files import FileInfo
 
 IN_PLACE_SETTING: Final = "frazil.write.in-place"
-"""Session setting: ``auto`` (where Spark lets itself be called so), ``always`` or ``never``."""
+"""Session setting: ``auto`` (on stores and HDFS, where Spark lets itself be called so), ``always`` or
+``never``."""
 
 _DATASOURCES: Final = "org.apache.spark.sql.execution.datasources"
 _WRITER: Final = f"{_DATASOURCES}.FileFormatWriter"
@@ -49,6 +49,7 @@ _PARAMETERS: Final = (
     "(FileFormatWriter$,SparkSession,SparkPlan,FileFormat,FileCommitProtocol,OutputSpec,"
     "Configuration,Seq,Option,Seq,Map,int"
 )
+_LIST_VERSION: Final = 1
 _NAMED_AS: Final = "save"
 """What listeners hear of a write. Without a name Spark tells nobody that it ended, and how many
 rows passed."""
@@ -63,17 +64,20 @@ class _Makers:
         execution: runs it as a query.
         name: of the query.
         committer: makes committers.
+        file_list: makes lists of files.
+        none: Scala's, for what is not given.
         output: makes what says where rows go.
         nothing: an empty map.
         options: makes maps of Scala.
     """
 
-    jvm: Any
     session: Any
     body: Any
     execution: Any
     name: Any
     committer: Any
+    file_list: Any
+    none: Any
     output: Any
     nothing: Any
     options: Any
@@ -89,6 +93,7 @@ def write_in_place(
     *,
     keys: Sequence[str],
     options: Mapping[str, str],
+    is_local: bool,
 ) -> list[FileInfo] | None:
     """Write rows as Parquet files of a folder; return those that a commit may name.
 
@@ -98,6 +103,7 @@ def write_in_place(
         folder: a fresh one, as manifests have it; its name is in no other path.
         keys: columns that make folders, and are not in the files.
         options: of Spark's writer.
+        is_local: whether the folder is on the local disk, where a rename costs less than the list.
 
     Returns:
         the files in the order of tasks and, of a task, of its files; None where this session has
@@ -109,7 +115,8 @@ def write_in_place(
         StorageError: the list cannot be read.
     """
     choice = _choice(rows.sparkSession)
-    makers = None if choice == "never" else _MAKERS.get_or_make(rows.sparkSession, _made_or_none)
+    is_wanted = choice == "always" or (choice == "auto" and not is_local)
+    makers = None if not is_wanted else _MAKERS.get_or_make(rows.sparkSession, _made_or_none)
     found = None if makers is None else _written(makers, rows, access, folder, keys, options)
     if found is None and choice == "always":
         raise UnsupportedError(
@@ -187,7 +194,8 @@ def _local_list(makers: _Makers, spark: SparkSession) -> Iterator[tuple[str, Any
     parent = tempfile.mkdtemp(prefix="frazil-written-")
     try:
         folder = os.path.join(parent, "list")
-        yield folder, file_list(makers.jvm, session_of_lists(spark), f"file://{folder}")
+        session = session_of_lists(spark)
+        yield folder, makers.file_list(_LIST_VERSION, session, f"file://{folder}", makers.none)
     finally:
         shutil.rmtree(parent, ignore_errors=True)
 
@@ -247,12 +255,13 @@ def _made(spark: SparkSession) -> _Makers:
     body = handles.insertArguments(body, 8, _array(jvm, [none, _empty(jvm, "Nil")]))
     body = handles.insertArguments(body, 3, _array(jvm, [parquet]))
     return _Makers(
-        jvm=jvm,
         session=java_session,
         body=body.bindTo(writer).bindTo(java_session),
         execution=jvm.org.apache.spark.sql.execution.SQLExecution,
         name=jvm.scala.Option.apply(_NAMED_AS),
         committer=streaming_class(jvm, "ManifestFileCommitProtocol"),
+        file_list=streaming_class(jvm, "FileStreamSinkLog"),
+        none=none,
         output=getattr(jvm, f"{_WRITER}$OutputSpec"),
         nothing=nothing,
         options=jvm.org.apache.spark.api.python.PythonUtils,

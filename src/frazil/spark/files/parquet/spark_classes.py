@@ -50,17 +50,6 @@ def streaming_class(jvm: Any, name: str) -> Any:
     raise ValueError(f"this Spark has no {name}")
 
 
-def file_list(jvm: Any, session: Any, folder: str) -> Any:
-    """Return an empty list of files that Spark keeps in a folder.
-
-    Args:
-        session: of the virtual machine; see `session_of_lists`.
-        folder: of the driver's disk.
-    """
-    none = module_named(jvm, "scala.None")
-    return streaming_class(jvm, "FileStreamSinkLog")(1, session, folder, none)
-
-
 def names_manager(spark: SparkSession) -> bool:
     """Whether the session keeps lists of files by something that may know no local disk."""
     manager = spark.conf.get(_MANAGER, None) or ""
