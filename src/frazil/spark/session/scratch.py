@@ -96,6 +96,14 @@ def scratch_folder(spark: SparkSession, io: FileIO, table_location: str) -> Scra
     return ScratchFolder(join(parent, name), io, kept=connect)
 
 
+def is_scratch_local(spark: SparkSession, table_location: str) -> bool:
+    """Whether the scratch folders of a table's scans are on a local disk."""
+    parent = spark.conf.get(SCRATCH_SETTING, None)
+    if parent:
+        return is_local(parent)
+    return not is_connect(spark) or is_local(table_location)
+
+
 def _remove_at_exit() -> None:
     with _at_exit_lock:
         folders = list(_at_exit)

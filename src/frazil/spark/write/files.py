@@ -429,6 +429,8 @@ class FileWrite:
                 "write.parquet.compression-codec or the option compression-codec to one of "
                 f"{', '.join(CODECS_OF_EVERY_SPARK)}; nothing was written"
             ) from error
+        finally:
+            self.io.delete_folder(f"{self.folder}/_codec")
 
     def _is_hidden(self, path: str) -> bool:
         below = path.removeprefix(self.folder).strip("/")

@@ -40,7 +40,7 @@ from frazil.spark.session.hidden_options import java_options
 from frazil.storage.files import FileInfo
 
 IN_PLACE_SETTING: Final = "frazil.write.in-place"
-"""Session setting: ``auto`` (on stores and HDFS, where Spark lets itself be called so), ``always`` or
+"""Session setting: ``auto`` (on stores and HDFS, if Spark lets itself be called so), ``always`` or
 ``never``."""
 
 _DATASOURCES: Final = "org.apache.spark.sql.execution.datasources"

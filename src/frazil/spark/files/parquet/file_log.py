@@ -31,14 +31,15 @@ from frazil.errors import ConfigurationError
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.parquet.row_sizes import with_size_of_rows
+from frazil.spark.files.parquet.spark_classes import MANAGER_SETTING, names_manager
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.session import costs
 from frazil.spark.session.facts import temporary_settings
-from frazil.spark.session.scratch import scratch_folder
+from frazil.spark.session.scratch import is_scratch_local, scratch_folder
 from frazil.storage.files import FileIO
 
 FILE_LOG_SETTING: Final = "frazil.read.file-log"
-"""Session setting: ``auto`` (the log unless Spark ignores it), ``always`` or ``never``."""
+"""Session setting: ``auto`` (the log unless Spark may not read it), ``always`` or ``never``."""
 
 ORDINAL: Final = "_frazil_ordinal"
 """The scan's column with the file's ordinal in the plan, a long."""
@@ -58,6 +59,7 @@ READING_SETTINGS: Final = (
     FILE_LOG_SETTING,
     ROW_NUMBERS_SETTING,
     _IGNORE_LOG,
+    MANAGER_SETTING,
     "spark.sql.caseSensitive",
     *costs.PACKING,
 )
@@ -180,7 +182,7 @@ def read_parquet(
     located = files.with_columns(access.paths)
     ordinal: Callable[[], Column]
     place: RowPlace | None
-    if _use_log(spark):
+    if _use_log(spark, table_location):
         data = _read_through_log(
             spark, located, schema, access, io=io, table_location=table_location
         )
@@ -213,14 +215,17 @@ def _log_ordinal(data: DataFrame) -> Column:
     return F.unix_millis(_metadata(data, "file_modification_time"))
 
 
-def _use_log(spark: SparkSession) -> bool:
+def _use_log(spark: SparkSession, table_location: str) -> bool:
     choice = str(spark.conf.get(FILE_LOG_SETTING, "auto") or "auto").lower()
     if choice not in ("auto", "always", "never"):
         raise ConfigurationError(
             f"{FILE_LOG_SETTING} is {choice!r}: it must be auto, always or never"
         )
     if choice == "auto":
-        return str(spark.conf.get(_IGNORE_LOG, "false")).lower() != "true"
+        if str(spark.conf.get(_IGNORE_LOG, "false")).lower() == "true":
+            return False
+        # Such a manager may know no local disk, and Spark reads the log by it.
+        return not (names_manager(spark) and is_scratch_local(spark, table_location))
     return choice == "always"
 
 

@@ -20,7 +20,9 @@ NO_ANSWER: Final = (Py4JError, PySparkException, AttributeError, TypeError, Valu
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _HOMES: Final = ("", "sinks.", "runtime.", "checkpointing.")
 
-_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
+MANAGER_SETTING: Final = "spark.sql.streaming.checkpointFileManagerClass"
+"""Session setting of Spark: what keeps the lists of files of its streams."""
+
 _FOR_LOCAL_DISKS: Final = (
     "FileContextBasedCheckpointFileManager",
     "FileSystemBasedCheckpointFileManager",
@@ -52,7 +54,7 @@ def streaming_class(jvm: Any, name: str) -> Any:
 
 def names_manager(spark: SparkSession) -> bool:
     """Whether the session keeps lists of files by something that may know no local disk."""
-    manager = spark.conf.get(_MANAGER, None) or ""
+    manager = spark.conf.get(MANAGER_SETTING, None) or ""
     return bool(manager) and manager.rpartition(".")[2] not in _FOR_LOCAL_DISKS
 
 
@@ -65,7 +67,7 @@ def session_of_lists(spark: SparkSession) -> Any:
 def _plain(spark: SparkSession) -> Any:
     session: Any = spark
     made = session._jsparkSession.newSession()
-    made.conf().unset(_MANAGER)
+    made.conf().unset(MANAGER_SETTING)
     return made
 
 
