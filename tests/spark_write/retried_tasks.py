@@ -36,12 +36,14 @@ def check_writes(spark, lake):
     rows = spark.range(0, 4000, 1, 2).mapInArrow(fails_once, "id bigint")
     hint = {"distribution-mode": "none"}
     expected = list(range(4000))
-    for name, partition_by, options in (
-        ("plain", [], None),
+    for way, name, partition_by, options in (
+        ("never", "plain", [], None),
         # Failing before the shuffle and behind it.
-        ("hashed", ["bucket(3, id)"], None),
-        ("direct", ["bucket(3, id)"], hint),
+        ("never", "hashed", ["bucket(3, id)"], None),
+        ("never", "direct", ["bucket(3, id)"], hint),
+        ("always", "left", ["bucket(3, id)"], hint),
     ):
+        spark.conf.set("frazil.write.in-place", way)
         table = lake.create_table(f"db.{name}", "id bigint", partition_by=partition_by)
         table.append(rows, options={"target-file-size-bytes": "4096", **(options or {})})
         found = sorted(row["id"] for row in table.to_df().collect())

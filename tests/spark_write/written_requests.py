@@ -1,0 +1,66 @@
+"""Appends to tables on S3 through Hadoop's connector, counted by the store."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+
+from pyspark.sql import SparkSession
+
+import frazil
+from s3_server import s3_server
+
+FEW = "select id, int(id % {}) p from range(0, 16, 1, 1)"
+
+
+class Counting:
+    """Counts the requests to a store by verb."""
+
+    def __init__(self):
+        self.seen = Counter()
+
+    def around(self, application):
+        def answer(environ, start_response):
+            is_data = ".parquet" in environ["PATH_INFO"]
+            self.seen[environ["REQUEST_METHOD"] + (" data" if is_data else "")] += 1
+            return application(environ, start_response)
+
+        return answer
+
+
+def main(folder, settings):
+    counting = Counting()
+    with s3_server(counting.around) as store:
+        place, given = store.new_bucket("lake"), store.properties
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        hadoop = {
+            "endpoint": given["s3.endpoint"],
+            "endpoint.region": given["s3.region"],
+            "access.key": given["s3.access-key-id"],
+            "secret.key": given["s3.secret-access-key"],
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+        }
+        for name, value in hadoop.items():
+            builder.config(f"spark.hadoop.fs.s3a.{name}", value)
+        for name, value in json.loads(settings).items():
+            builder.config(name, value)
+        spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+        lake = frazil.connect(
+            spark, uri=f"sqlite:///{folder}/c.db", warehouse=f"{place}/w", **given
+        )
+        lake.create_namespace("db")
+        for partitions in (1, 8):
+            table = lake.create_table(f"db.t{partitions}", "id bigint, p int", partition_by=["p"])
+            for _ in range(2):
+                counting.seen.clear()
+                table.append(spark.sql(FEW.format(partitions)))
+                seen = dict(counting.seen)
+            print(json.dumps([partitions, sum(seen.values()), seen]))
+            assert sorted(row["id"] for row in table.to_df().collect()) == sorted([*range(16)] * 2)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
