@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
+from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.spark.write.columns.align import align
 from frazil.spark.write.files import FileWrite, write_data_files
+from frazil.spark.write.in_place import IN_PLACE_SETTING
 from frazil.spark.write.rows import rows_of
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
@@ -36,6 +40,12 @@ def main(remote, folder):
     metadata = new_table_metadata(schema, spec, location=f"file://{folder}/t", format_version=2)
     files = write_data_files(spark, rows, metadata=metadata, io=FileIO())
     assert {f.partition for f in files} == {(0, 648), (1, 648)}, files
+    spark.conf.set(IN_PLACE_SETTING, "always")
+    with pytest.raises(UnsupportedError, match=IN_PLACE_SETTING):
+        write_data_files(spark, rows, metadata=metadata, io=FileIO(), schema=schema)
+    spark.conf.unset(IN_PLACE_SETTING)
+    held = {str(each.as_uri()) for each in Path(folder).rglob("*.parquet")}
+    assert held == {f.file_path for f in files}, held
     tables = [pq.ParquetFile(local_path(f.file_path)).read() for f in files]
     assert sorted(n for t in tables for n in t["id"].to_pylist()) == list(range(20))
     assert tables[0].schema.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark import TaskContext
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write import in_place, row_count
+from programs import run_program
 
 pytestmark = pytest.mark.spark
 
@@ -31,8 +33,10 @@ def ids(table):
     return sorted(row["id"] for row in table.to_df().collect())
 
 
-def test_partitions_and_names_of_any_kind(spark, lake, way):
-    table = lake.create_table("db.t", "id bigint, s string", partition_by=["s"])
+def test_partitions_and_names_of_any_kind(spark, lake, way, tmp_path):
+    table = lake.create_table(
+        "db.t", "id bigint, s string", partition_by=["s"], location=f"file://{tmp_path}/50%25 é+"
+    )
     values = ["a b%:/", "", "é+", None]
     rows = spark.createDataFrame([(n, s) for n, s in enumerate(values)], "ID bigint, S string")
     table.append(rows)
@@ -112,6 +116,19 @@ def test_a_spark_without_such_a_class(spark, lake, monkeypatch):
     assert ids(table) == [0, 1, 2]
 
 
+def test_a_call_that_is_refused_when_all_is_ready(spark, lake, monkeypatch):
+    """The virtual machine says no at the last call, before it has written anything."""
+    made = in_place._made(spark)
+    kept = in_place.BySession()
+    kept.put(spark, replace(made, name="no option of Scala's"))
+    monkeypatch.setattr(in_place, "_MAKERS", kept)
+    table = lake.create_table("db.t", "id bigint")
+    with temporary_settings(spark, {SETTING: "always"}), pytest.raises(UnsupportedError):
+        table.append(spark.range(3))
+    table.append(spark.range(3))
+    assert ids(table) == [0, 1, 2]
+
+
 def test_a_setting_that_says_nothing(spark, lake):
     table = lake.create_table("db.t", "id bigint")
     with (
@@ -137,3 +154,11 @@ def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkey
         table.append(spark.range(6))
     assert ids(table) == [0, 1, 2, 3, 4, 5]
     assert len(list(tmp_path.rglob("*.parquet"))) == table.scan().plan().files.height
+
+
+@pytest.mark.check
+def test_files_of_attempts_that_nobody_saw_end_are_in_no_list(tmp_path):
+    program = Path(__file__).with_name("lost_attempts.py")
+    beside, said = run_program(program, tmp_path).split()[-2:]
+    assert said == "right"
+    assert int(beside) > 0  # what a killed executor had written

@@ -50,6 +50,9 @@ _PARAMETERS: Final = (
     "Configuration,Seq,Option,Seq,Map,int"
 )
 _LIST_VERSION: Final = 1
+_REFUSALS: Final = ("Trace:", "does not exist")
+"""One of these is in what the bridge says where a method is not there, or not for everybody."""
+
 _NAMED_AS: Final = "save"
 """What listeners hear of a write. Without a name Spark tells nobody that it ended, and how many
 rows passed."""
@@ -165,12 +168,20 @@ def _written(
             )
             makers.execution.withNewExecutionId(query, makers.name, body)
         except Py4JError as error:
-            # An exception of the called method is of another class, and so is a lost connection.
-            if type(error) is not Py4JError:
+            if not _is_refusal(error):
                 raise
             _MAKERS.put(rows.sparkSession, None)
             return None
         return list(_listed(list_folder, folder))
+
+
+def _is_refusal(error: Py4JError) -> bool:
+    """Whether the virtual machine says that it does not call this, and so did nothing.
+
+    What the called method raises is of another class. Of a lost connection nothing is told, and
+    nobody knows what was written.
+    """
+    return type(error) is Py4JError and any(part in str(error) for part in _REFUSALS)
 
 
 def _named_output(frame: Any, query: Any, plan: Any) -> Any:
