@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import polars as pl
@@ -18,8 +19,9 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.session import costs
 from frazil.spark.write import files
-from frazil.spark.write.files import write_data_files
+from frazil.spark.write.files import FileWrite, chosen_writer, write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
+from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
 
 pytestmark = pytest.mark.spark
@@ -124,6 +126,25 @@ def test_other_rows_are_spark_s(spark, tmp_path, partition_by, expected, propert
     entries = written(spark, metadata, expected=expected, on_progress=told.append)
     assert {each.writer.name for each in told} == {"Spark"}
     assert {writer_of(each) for each in entries} == {"parquet-mr"}
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "expected", "writer"),
+    [
+        (["p"], ExpectedRows(rows=8, partitions=1, is_usual=True), "Arrow"),
+        ([], ExpectedRows(rows=8, partitions=1, is_usual=True), "Arrow"),
+        # Ten partitions are guessed, and there is none.
+        ([], ExpectedRows(rows=9 * costs.FEW_VALUES // len(COLUMNS)), "Spark"),
+        (["p"], ExpectedRows(rows=9 * costs.FEW_VALUES // len(COLUMNS)), "Arrow"),
+        (["p"], None, "Spark"),
+    ],
+)
+def test_on_a_store_few_rows_are_arrow_s_of_any_number_of_partitions(
+    spark, tmp_path, partition_by, expected, writer
+):
+    metadata = replace(table(tmp_path, partition_by=partition_by), location="s3://bucket/table")
+    planned = FileWrite.planned(metadata, FileIO(), None, metadata.schema, DATA_FILES, None)
+    assert chosen_writer(spark, planned, expected).name == writer
 
 
 def test_few_is_a_number_of_values_of_a_partition(spark, tmp_path, monkeypatch):
@@ -257,6 +278,7 @@ def test_summaries_of_other_writers_need_not_say_it():
     metadata = metadata_of(known)
     assert rows_of_last_writes(metadata, None) is None
     assert rows_of_last_writes(metadata, known[2]) is None
-    assert rows_of_last_writes(metadata, known[3]) == ExpectedRows(rows=1200, partitions=400)
+    usual = ExpectedRows(rows=1200, partitions=400, is_usual=True)
+    assert rows_of_last_writes(metadata, known[3]) == usual
     # A parent that has expired ends the look.
     assert rows_of_last_writes(metadata_of({}), known[3]).of_a_partition == 3

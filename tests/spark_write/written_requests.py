@@ -6,12 +6,20 @@ import json
 import sys
 from collections import Counter
 
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import frazil
 from s3_server import s3_server
 
 FEW = "select id, int(id % {}) p from range(0, 16, 1, 1)"
+
+
+def fails_once(batches):
+    """The rows; the first attempt of a task fails at the end."""
+    yield from batches
+    if TaskContext.get().attemptNumber() == 0:
+        raise RuntimeError("the first attempt fails")
 
 
 class Counting:
@@ -33,7 +41,7 @@ def main(folder, settings):
     counting = Counting()
     with s3_server(counting.around) as store:
         place, given = store.new_bucket("lake"), store.properties
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        builder = SparkSession.builder.master("local[1, 2]").config("spark.ui.enabled", "false")
         hadoop = {
             "endpoint": given["s3.endpoint"],
             "endpoint.region": given["s3.region"],
@@ -53,12 +61,21 @@ def main(folder, settings):
         lake.create_namespace("db")
         for partitions in (1, 8):
             table = lake.create_table(f"db.t{partitions}", "id bigint, p int", partition_by=["p"])
-            for _ in range(2):
+            # Of the first nothing is known, and Spark writes it; the second is expected to be like
+            # it, and Arrow writes it.
+            for writer in ("Spark", "Arrow"):
                 counting.seen.clear()
                 table.append(spark.sql(FEW.format(partitions)))
                 seen = dict(counting.seen)
-            print(json.dumps([partitions, sum(seen.values()), seen]))
+                print(json.dumps([writer, partitions, sum(seen.values()), seen]))
             assert sorted(row["id"] for row in table.to_df().collect()) == sorted([*range(16)] * 2)
+        table = lake.create_table("db.retried", "id bigint")
+        table.append(spark.range(0, 40, 1, 2).mapInArrow(fails_once, "id bigint"))
+        assert sorted(row["id"] for row in table.to_df().collect()) == [*range(40)]
+        # The attempts that failed have removed theirs.
+        kept = {f"{place}/{key}" for key in store.keys(place) if "retried" in key}
+        data = {path for path in kept if path.endswith(".parquet")}
+        assert data == set(table.inspect.files()["file_path"]), data
         spark.stop()
 
 

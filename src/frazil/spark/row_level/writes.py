@@ -144,7 +144,9 @@ class _Write(Start):
         usual, known = rows_of_last_writes(self.base, self.head), known_row_count(rows)
         if known is None:
             return usual
-        return ExpectedRows(rows=known) if usual is None else replace(usual, rows=known)
+        if usual is None:
+            return ExpectedRows(rows=known)
+        return replace(usual, rows=known, is_usual=False)
 
     def result(self, command: str, mode: str, files: Sequence[DataFile]) -> ChangeResult:
         """Return what a command did that added files."""

@@ -138,7 +138,7 @@ OPEN_FILES: Final = 8
 """Where rows stay with the task that reads them, it has so many files open before it sorts rows."""
 
 FEW_VALUES: Final = 100_000
-"""Up to so many values of each partition Arrow writes on a local disk; of about twice as many
+"""Up to so many values of each partition Arrow writes; on a local disk, of about twice as many
 Spark's own writer costs less. Measured by ``make bench ONLY=slopes ROW=11`` and ``ONLY=changes``.
 """
 

@@ -1,7 +1,8 @@
 """Data files by PyArrow: for columns that Spark's Parquet writer has no physical type for.
 
-It also writes partitions of few rows on a local disk, where Spark's writer, through Hadoop,
-starts a process for each file and each folder to set its permissions.
+It also writes partitions of few rows: on a store by one request a file, where Spark's writer and
+the footer take three; on a local disk since Spark's writer, through Hadoop, starts a process for
+each file and each folder to set its permissions.
 
 A task gets aligned rows, sorted by their partition keys, as Arrow batches. It writes one file after
 the other, each with rows of one partition, and gives back the files' entries.

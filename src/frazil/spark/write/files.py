@@ -173,15 +173,10 @@ def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows 
         return Writer("Arrow", "Spark's writer has no physical type for a column")
     if write.needs_labels and not write.is_local:
         return Writer("Arrow", "footers of Spark's writer lack ids, and cannot be patched there")
-    has_folders = (
-        write.is_local
-        and write.placement is None
-        and any(not field.is_void for field in write.spec.fields)
-    )
-    few = expected and writes_few(write.schema, write.options, expected.of_a_partition)
     # Spark's own writer needs no Python on executors.
-    if has_folders and few and have_packages(spark):
-        return Writer("Arrow", "partitions get few rows, and Spark's writer is slow at folders")
+    if write.has_few(expected) and have_packages(spark):
+        why = "is slow at folders" if write.is_local else "asks a store three times for each file"
+        return Writer("Arrow", f"partitions get few rows, and Spark's writer {why}")
     return SPARK
 
 
@@ -233,6 +228,18 @@ class FileWrite:
     def needs_labels(self) -> bool:
         """Whether the footers of Spark's writer lack an id or a type."""
         return any(lacks_label(field.field_type) for field in self.schema.fields)
+
+    def has_few(self, expected: ExpectedRows | None) -> bool:
+        """Whether each file gets few rows, and Spark's writer costs more than they do."""
+        if expected is None or self.placement is not None:
+            return False
+        has_folders = any(not field.is_void for field in self.spec.fields)
+        if self.is_local:
+            few_folders = expected.is_usual and expected.partitions < costs.MANY_PARTITIONS
+            if few_folders or not has_folders:
+                return False
+        rows = expected.of_a_partition if has_folders else expected.rows
+        return writes_few(self.schema, self.options, rows)
 
     @property
     def takes_arrow(self) -> bool:

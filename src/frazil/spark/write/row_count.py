@@ -19,7 +19,6 @@ from frazil.format.snapshots.summaries import (
     REPLACE_PARTITIONS,
     count_in,
 )
-from frazil.spark.session import costs
 
 _ROWS: Final = "rows"
 _PATIENCE_SECONDS: Final = 30.0
@@ -37,10 +36,12 @@ class ExpectedRows:
     Attributes:
         rows: about so many rows, or at most so many.
         partitions: about so many partitions get rows.
+        is_usual: whether writes before say so, and nothing of this one is known.
     """
 
     rows: int
     partitions: int = 10
+    is_usual: bool = False
 
     @property
     def of_a_partition(self) -> float:
@@ -52,7 +53,7 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
     """Return what the next write is like if it is like those before.
 
     Of the last few appends and overwrites of partitions it is that with the most rows a partition;
-    None where there was none, where their summaries do not say it, or where it had few partitions.
+    None where there was none, or where their summaries do not say it.
 
     Args:
         metadata: of the table.
@@ -67,8 +68,7 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
             found.append(count)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshots_at_hand.get(parent)
-    most = max(found, key=lambda each: each.of_a_partition, default=None)
-    return most if most is not None and most.partitions >= costs.MANY_PARTITIONS else None
+    return max(found, key=lambda each: each.of_a_partition, default=None)
 
 
 def _written(snapshot: Snapshot) -> ExpectedRows | None:
@@ -76,7 +76,9 @@ def _written(snapshot: Snapshot) -> ExpectedRows | None:
     if snapshot.operation != APPEND and summary.get(REPLACE_PARTITIONS) != "true":
         return None
     rows, partitions = count_in(summary, ADDED_RECORDS), count_in(summary, CHANGED_PARTITION_COUNT)
-    return ExpectedRows(rows=rows, partitions=partitions) if rows and partitions else None
+    if not rows or not partitions:
+        return None
+    return ExpectedRows(rows=rows, partitions=partitions, is_usual=True)
 
 
 class RowCount:
