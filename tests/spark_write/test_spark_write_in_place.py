@@ -157,8 +157,8 @@ def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkey
 
 
 @pytest.mark.check
-def test_files_of_attempts_that_nobody_saw_end_are_in_no_list(tmp_path):
-    program = Path(__file__).with_name("lost_attempts.py")
+def test_files_of_a_killed_executor_are_in_no_list(tmp_path):
+    program = Path(__file__).with_name("killed_executor.py")
     beside, said = run_program(program, tmp_path).split()[-2:]
     assert said == "right"
-    assert int(beside) > 0  # what a killed executor had written
+    assert int(beside) > 0

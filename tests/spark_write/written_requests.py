@@ -10,6 +10,10 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import frazil
+from frazil.errors import AccessDeniedError
+from frazil.spark.write.files import write_data_files
+from frazil.spark.write.row_count import ExpectedRows
+from frazil.storage.files import FileIO
 from s3_server import s3_server
 
 FEW = "select id, int(id % {}) p from range(0, 16, 1, 1)"
@@ -20,6 +24,13 @@ def fails_once(batches):
     yield from batches
     if TaskContext.get().attemptNumber() == 0:
         raise RuntimeError("the first attempt fails")
+
+
+class Refused(FileIO):
+    """Writes nothing on executors."""
+
+    def upload_unique(self, local, path):
+        raise AccessDeniedError(f"no credentials for {path}")
 
 
 class Counting:
@@ -76,6 +87,14 @@ def main(folder, settings):
         kept = {f"{place}/{key}" for key in store.keys(place) if "retried" in key}
         data = {path for path in kept if path.endswith(".parquet")}
         assert data == set(table.inspect.files()["file_path"]), data
+        # Executors' Python that may not write there: Spark's connector may.
+        told, few = [], ExpectedRows(rows=16, partitions=8)
+        rows, metadata = spark.sql(FEW.format(8)), lake.load_table("db.t8").metadata
+        write_data_files(
+            spark, rows, metadata=metadata, io=Refused(given), expected=few, on_progress=told.append
+        )
+        assert [each.writer.name for each in told] == ["Arrow", "Spark", "Spark", "Spark"], told
+        assert told[-1].records == 16
         spark.stop()
 
 

@@ -8,6 +8,7 @@ invisible, and a write that fails removes its own.
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,12 @@ import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.errors import InvalidDataFileError, UnsupportedError
+from frazil.errors import (
+    AccessDeniedError,
+    InvalidDataFileError,
+    StorageError,
+    UnsupportedError,
+)
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -52,6 +58,7 @@ from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.metrics import MetricsReader
 
+_LOG: Final = logging.getLogger(__name__)
 _OPEN_FILES: Final = "spark.sql.maxConcurrentOutputFileWriters"
 _TASK_NUMBER = re.compile(r"^(?:part-)?(\d+)-")
 _NO_CODEC: Final = re.compile(r"Codec (was not|not) found|NotFoundException\b.*Codec")
@@ -65,10 +72,15 @@ _RAW_LOCAL_FILES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes the files of a write: ``Spark`` or ``Arrow``, and why."""
+    """Who writes the files of a write: ``Spark`` or ``Arrow``, and why.
+
+    Attributes:
+        is_choice: whether Spark could write them as well.
+    """
 
     name: Literal["Spark", "Arrow"]
     why: str
+    is_choice: bool = False
 
 
 SPARK: Final = Writer("Spark", "it writes every type of the columns")
@@ -144,15 +156,25 @@ def write_data_files(
     """
     tell = on_progress or tell_nobody
     own = df.sparkSession
-    planned = FileWrite.planned(metadata, io, options, schema or metadata.schema, kind, placement)
-    write = replace(planned, writer=chosen_writer(own, planned, expected))
+
+    def planned() -> FileWrite:
+        fields = schema or metadata.schema
+        return FileWrite.planned(metadata, io, options, fields, kind, placement)
+
+    write = planned()
+    write = replace(write, writer=chosen_writer(own, write, expected))
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
-    tell(WriteProgress("writing", writer=write.writer))
-    with write.staging.discarding():
-        staged = write.staged(own, aligned, tell)
-        files = write.staging.publish(staged, write.final_path)
+    try:
+        files = write.filled(own, aligned, tell)
+    except (StorageError, AccessDeniedError) as error:
+        if not write.writer.is_choice:
+            raise
+        # Spark's connector may have credentials that executors' Python has not.
+        _LOG.warning("Arrow cannot write the files, and Spark is asked to: %s", error)
+        write = replace(planned(), writer=replace(SPARK, why=f"Arrow could not: {error}"))
+        files = write.filled(own, aligned, tell)
     try:
         size = sum(file.file_size_in_bytes for file in files)
         records = sum(file.record_count for file in files)
@@ -176,7 +198,7 @@ def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows 
     # Spark's own writer needs no Python on executors.
     if write.has_few(expected) and have_packages(spark):
         why = "is slow at folders" if write.is_local else "asks a store three times for each file"
-        return Writer("Arrow", f"partitions get few rows, and Spark's writer {why}")
+        return Writer("Arrow", f"partitions get few rows, and Spark's writer {why}", is_choice=True)
     return SPARK
 
 
@@ -262,6 +284,14 @@ class FileWrite:
         return Finisher(
             self.io, reader, self.spec, order.order_id, self.needs_labels, keys, self.kind
         )
+
+    def filled(
+        self, spark: SparkSession, aligned: DataFrame, tell: Callable[[WriteProgress], None]
+    ) -> list[DataFile]:
+        """Write the rows; return the entries of the files where they stay."""
+        tell(WriteProgress("writing", writer=self.writer))
+        with self.staging.discarding():
+            return self.staging.publish(self.staged(spark, aligned, tell), self.final_path)
 
     def staged(
         self, spark: SparkSession, aligned: DataFrame, tell: Callable[[WriteProgress], None]
