@@ -75,12 +75,12 @@ class Writer:
     """Who writes the files of a write: ``Spark`` or ``Arrow``, and why.
 
     Attributes:
-        is_choice: whether Spark could write them as well.
+        may_change: whether Spark writes them where a store refuses this one.
     """
 
     name: Literal["Spark", "Arrow"]
     why: str
-    is_choice: bool = False
+    may_change: bool = False
 
 
 SPARK: Final = Writer("Spark", "it writes every type of the columns")
@@ -169,7 +169,7 @@ def write_data_files(
     try:
         files = write.filled(own, aligned, tell)
     except (StorageError, AccessDeniedError) as error:
-        if not write.writer.is_choice:
+        if not write.writer.may_change:
             raise
         # Spark's connector may have credentials that executors' Python has not.
         _LOG.warning("Arrow cannot write the files, and Spark is asked to: %s", error)
@@ -198,7 +198,8 @@ def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows 
     # Spark's own writer needs no Python on executors.
     if write.has_few(expected) and have_packages(spark):
         why = "is slow at folders" if write.is_local else "asks a store three times for each file"
-        return Writer("Arrow", f"partitions get few rows, and Spark's writer {why}", is_choice=True)
+        why = f"partitions get few rows, and Spark's writer {why}"
+        return Writer("Arrow", why, may_change=not write.is_local)
     return SPARK
 
 
