@@ -44,7 +44,7 @@ def main(remote, folder):
     with pytest.raises(UnsupportedError, match=IN_PLACE_SETTING):
         write_data_files(spark, rows, metadata=metadata, io=FileIO(), schema=schema)
     spark.conf.unset(IN_PLACE_SETTING)
-    held = {str(each.as_uri()) for each in Path(folder).rglob("*.parquet")}
+    held = {f"file://{each}" for each in Path(folder).rglob("*.parquet")}
     assert held == {f.file_path for f in files}, held
     tables = [pq.ParquetFile(local_path(f.file_path)).read() for f in files]
     assert sorted(n for t in tables for n in t["id"].to_pylist()) == list(range(20))
