@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.errors import AccessDeniedError
+from frazil.errors import StorageError
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.storage.files import FileIO
@@ -30,7 +30,7 @@ class Refused(FileIO):
     """Writes nothing on executors."""
 
     def upload_unique(self, local, path):
-        raise AccessDeniedError(f"no credentials for {path}")
+        raise StorageError(f"no credentials for {path}")
 
 
 class Counting:

@@ -19,12 +19,7 @@ import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.errors import (
-    AccessDeniedError,
-    InvalidDataFileError,
-    StorageError,
-    UnsupportedError,
-)
+from frazil.errors import InvalidDataFileError, StorageError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -168,7 +163,7 @@ def write_data_files(
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
     try:
         files = write.filled(own, aligned, tell)
-    except (StorageError, AccessDeniedError) as error:
+    except StorageError as error:
         if not write.writer.may_change:
             raise
         # Spark's connector may have credentials that executors' Python has not.
