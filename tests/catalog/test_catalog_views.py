@@ -87,7 +87,7 @@ def test_names_are_shared_with_tables(catalog: Catalog) -> None:
         catalog.rename_table("db.t", "db.v")
     with pytest.raises(ViewAlreadyExistsError):
         catalog.rename_view("db.v", "db.t")
-    for call in (catalog.load_table, catalog.drop_table):
+    for call in (catalog.load_table, catalog.metadata_location, catalog.drop_table):
         with pytest.raises(NoSuchTableError, match=r"db\.v is a view"):
             call("db.v")
     for change in (catalog.load_view, catalog.drop_view):

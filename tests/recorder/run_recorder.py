@@ -2,12 +2,12 @@
 
 It records where ``FRAZIL_CIRCLES`` names a folder, which the commands that run a whole circle do.
 Each process appends to a file of its own there; so do programs that a test starts, until they are
-killed. `run_seams` says what is noted, and `scripts/cells.py` reads it.
+killed; forks write to the file of the process that they come from. `run_seams` says what is
+noted, and `scripts/cells.py` reads it.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import importlib.abc
 import importlib.machinery
@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from run_seams import Facts, happening, seams
 
@@ -78,15 +78,19 @@ def face_of(frame: FrameType | None, *, of_calls: bool = True) -> str:
 # -- the record ------------------------------------------------------------------------------------
 
 
+# Taken before any test counts or breaks the calls of a process.
+_write = os.write
+
+
 class Record:
-    """The lines of this process, each once for a case."""
+    """The lines of this process, each once for a case; what is forked from it adds to its file."""
 
     def __init__(self) -> None:
         self._case = ""
         self._known: set[tuple[str, ...]] = set()
-        self._file: TextIO | None = None
-        self._process = 0
-        self._guard = threading.Lock()
+        self._file: int | None = None
+        self._free_guard()
+        os.register_at_fork(after_in_child=self._free_guard)
 
     def note(self, facts: Facts) -> None:
         """Add a line of the case that runs, unless there is one like it."""
@@ -96,23 +100,24 @@ class Record:
             return
         line = tuple(facts.get(each, "") for each in DIMENSIONS)
         with self._guard:
-            if case != self._case or os.getpid() != self._process:
+            if case != self._case:
                 self._case, self._known = case, set()
             if line in self._known:
                 return
             self._known.add(line)
-            file = self._opened()
-            file.write(json.dumps([circle, case, *line]) + "\n")
-            file.flush()
+            if self._file is None:
+                self._file = self._opened()
+            _write(self._file, (json.dumps([circle, case, *line]) + "\n").encode())
 
-    def _opened(self) -> TextIO:
-        if self._file is None or self._process != os.getpid():
-            self._process = os.getpid()
-            folder = Path(os.environ[FOLDER])
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / f"{self._process}.jsonl").open("a", encoding="utf-8")
-            atexit.register(self._file.close)
-        return self._file
+    def _opened(self) -> int:
+        folder = Path(os.environ[FOLDER])
+        folder.mkdir(parents=True, exist_ok=True)
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)
+        return os.open(folder / f"{os.getpid()}.jsonl", flags, 0o644)
+
+    def _free_guard(self) -> None:
+        # A kill is noted, also one inside of a note; no thread of another process frees a lock.
+        self._guard = threading.RLock()
 
 
 RECORD: Final = Record()

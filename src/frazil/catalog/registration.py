@@ -10,7 +10,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.outcome import after_the_change
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.catalog.static import is_metadata_file, newest_metadata_file
-from frazil.errors import InvalidFormatError, StorageError
+from frazil.errors import InvalidFormatError, NoSuchTableError, StorageError
 from frazil.storage.paths import normalize_location, redact
 
 _LOG = logging.getLogger(__name__)
@@ -42,8 +42,8 @@ def drop_and_tell(catalog: Catalog, identifier: Identifier) -> None:
         NoSuchTableError: there is no such table.
     """
     location = None
-    with suppress(InvalidFormatError, StorageError):
-        # A table whose metadata cannot be read can still be dropped.
+    with suppress(InvalidFormatError, NoSuchTableError, StorageError):
+        # A table whose metadata cannot be read can still be dropped; who drops says what a view is.
         location = catalog.metadata_location(identifier)
     catalog.drop_table(identifier)
     with after_the_change(f"whether files of {shown(identifier)} stay is not known"):

@@ -123,6 +123,10 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         self._rows.require_no_namespace(staged.identifier)
         return staged
 
+    def metadata_location(self, identifier: str | Sequence[str]) -> str:
+        with self._naming_views(identifier):
+            return super().metadata_location(identifier)
+
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         with self._naming_views(identifier):
             return super().load_table(identifier)
