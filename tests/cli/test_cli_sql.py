@@ -22,6 +22,24 @@ def warehouse(spark, tmp_path):
     return folder
 
 
+@pytest.mark.parametrize(
+    ("statement", "unknown", "meant"),
+    [
+        ("SELECT * FROM db.trip", "or view db.trip", "db.trips"),
+        ("SELECT * FROM default.db.`Trip s`", "db.Trip s in default", "db.trips"),
+        ("SELECT * FROM trips", "or view trips", "db.trips"),
+        ("SELECT * FROM dc.trips", "or view dc.trips", "db.trips"),
+        ("SELECT * FROM db.trips.snapshot", "or view db.trips.snapshot", None),
+        ("SELECT * FROM db.nothing_like_it", "or view db.nothing_like_it", None),
+        ("DELETE FROM db.trip WHERE true", "db.trip in the catalog default", "db.trips"),
+        ("DESCRIBE db.triips", "db.triips in the catalog default", "db.trips"),
+    ],
+)
+def test_an_unknown_table_is_one_line(run, statement, unknown, meant):
+    hint = "" if meant is None else f" (did you mean {meant}?)"
+    assert run("sql", statement, code=1) == f"Error: there is no table {unknown}{hint}\n"
+
+
 @pytest.mark.check
 def test_a_file_and_a_statement(run, warehouse, tmp_path):
     file = tmp_path / "changes.sql"

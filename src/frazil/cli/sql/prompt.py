@@ -212,7 +212,7 @@ class Prompt:
         }
 
     def _complain(self, error: BaseException) -> None:
-        said = said_of(error, self._engine.settings.properties)
+        said = said_of(error, self._engine.settings.properties, self._names)
         lake = self._engine.lake
         if lake.done() and error is lake.exception():
             said = "Spark did not start" if self._start_is_shown else said

@@ -12,6 +12,7 @@ import click
 from frazil.cli.output import Output
 from frazil.cli.sql.engine import CancelledError, Engine, LeftError
 from frazil.cli.sql.mistakes import said_of
+from frazil.cli.sql.names import Names
 from frazil.cli.sql.results import FirstRows, Form, show_answer
 from frazil.cli.sql.statements import Statement
 
@@ -74,7 +75,7 @@ class Runner:
             except Exception as error:
                 # Spark raises several kinds that share no base.
                 where = f"line {statement.line}: " if len(statements) > 1 else ""
-                said = said_of(error, self.engine.settings.properties)
+                said = said_of(error, self.engine.settings.properties, Names(self.engine))
                 raise click.ClickException(f"{where}{said}") from error
             if self.form is Form.TABLE and sys.stdout.isatty():
                 print_outcome(said, perf_counter() - begun)
