@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
+import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -277,3 +280,42 @@ def test_frazil_run(tmp_path):
     words = ["run", "--use", "lake.db", "--", "job.py", "--day", "1"]
     printed = run_program("frazil.cli", *lake, *words, cwd=tmp_path, code=3)
     assert "rows 1 4 ['--day', '1']" in printed
+
+
+OTHERS = {
+    "spark-pipelines": "a shell script",
+    "machine": "a program of this machine",
+    "perl": "a script of perl",
+    "bash": "a shell script",
+    "home": "a shell script",
+}
+LINES = {
+    "perl": "#!/usr/bin/perl -w\nprint 1;\n",
+    "bash": "#!/usr/bin/env -S bash -e\ntrue\n",
+    "home": "#!/opt/python/bin/zsh\n",
+    "plain": "print('ran', 1)\n",
+    "python": "#!/usr/bin/env -S python3 -u\nprint('ran', 2)\n",
+    "by_shell": "#!/bin/sh\n'''exec' \"/a folder/python\" \"$0\" \"$@\"\n' '''\nprint('ran', 3)\n",
+}
+RUN_EACH = """
+import sys
+from click.testing import CliRunner
+from frazil.cli import main
+for each in sys.argv[1:]:
+    print(CliRunner().invoke(main, ["--warehouse", "lake", "run", "--", each]).output, end="")
+"""
+
+
+def test_frazil_run_of_what_is_no_python(tmp_path):
+    """Another program is named as what it is, with what to give instead; Python's run."""
+    for name, text in LINES.items():
+        (tmp_path / name).write_text(text)
+    shutil.copy(os.path.realpath(sys.executable), tmp_path / "machine")
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    words = [*OTHERS, "plain", "python", "by_shell", "nowhere"]
+    printed = run_program(RUN_EACH, *words, cwd=tmp_path, variables={"PATH": path}).splitlines()
+    for said, (name, kind) in zip(printed, OTHERS.items(), strict=False):
+        assert f"{name} is {kind}, which starts a process of its own" in said
+        assert said.endswith("a file, -m and a module, or a script of a package")
+    assert printed[len(OTHERS) : -1] == ["ran 1", "ran 2", "ran 3"]
+    assert "nowhere is no file, and no script of a package" in printed[-1]

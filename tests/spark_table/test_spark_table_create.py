@@ -250,9 +250,12 @@ def test_a_schema_that_a_query_cannot_have(lake, spark):
     assert rows_of(table) == [(uuid, b"ab", 1)]
 
 
-def test_connect_and_open(lake, spark):
+def test_connect_and_open(lake, spark, tmp_path):
     with pytest.raises(frazil.errors.ConfigurationError, match="Spark session"):
         frazil.connect("local[2]", warehouse="/tmp/x")
+    with pytest.raises(frazil.errors.ConfigurationError, match=r"frazil\.local_session\(\) starts"):
+        frazil.connect(warehouse=str(tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
     table = lake.create_table_as_select("db.t", frame(spark, [(1, "a", 0.5)]))
     for place in (table.location, table.metadata_location, Path(table.location[7:])):
         opened = frazil.open_table(place, spark=spark)

@@ -19,6 +19,8 @@ from frazil.spark.words import WordReader
 
 _MACHINE_CODE: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 """With what programs of Linux, Windows and macOS begin."""
+_PYTHON_BY_SHELL: Final = b"'''exec' "
+"""The second line of pip's scripts where Python's path is too long, or has a space."""
 
 
 @main.command(
@@ -96,11 +98,13 @@ def _run_file(path: str) -> None:
 def _other_program(path: str) -> str | None:
     """What a file is that says that another program than Python runs it."""
     with open(path, "rb") as file:
-        first = file.readline(200)
+        first, second = file.readline(1000), file.readline(1000)
     if first.startswith(_MACHINE_CODE):
         return "a program of this machine"
-    if not first.startswith(b"#!") or b"python" in first:
+    if not first.startswith(b"#!") or second.startswith(_PYTHON_BY_SHELL):
         return None
     words = first[2:].decode(errors="replace").split()
-    shell = next((os.path.basename(word) for word in reversed(words) if word[0] != "-"), "")
-    return "a shell script" if shell.endswith("sh") else f"a script of {shell or 'another program'}"
+    runs = next((os.path.basename(word) for word in reversed(words) if word[0] != "-"), "")
+    if runs.startswith(("python", "pypy")):
+        return None
+    return "a shell script" if runs.endswith("sh") else f"a script of {runs or 'another program'}"
