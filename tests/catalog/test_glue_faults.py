@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_catalog_outcomes as outcomes
 from botocore.exceptions import ClientError
 from catalog_cases import QUICK_CHECKS, made_table, new_metadata, opened, set_properties
 
@@ -414,30 +413,6 @@ def test_a_writer_that_dies_leaves_a_whole_table(properties: dict[str, str]) -> 
             assert (found.metadata != before.metadata) is sent, (step, after)
             assert os.WIFSIGNALED(status) is (step < 4)
             set_properties(looking, "db.t", b=f"{step}{after}")
-
-
-@pytest.mark.parametrize("name", ["create", "commit", "drop"])
-def test_an_error_at_any_call(properties: dict[str, str], name: str) -> None:
-    change, errors = outcomes.CHANGES[name], itertools.cycle(outcomes.ERRORS[:4])
-    with closing(opened(properties)) as looking, closing(opened(properties)) as acting:
-        assert isinstance(acting, GlueCatalog)
-        looking.create_namespace("db")
-        for step, after in ((each // 2, bool(each % 2)) for each in range(2, 100)):
-            change.prepare(looking, "db.t")
-            real, error, said = acting._connection.call, next(errors), None
-            count = struck(acting, step, lambda error=error: raised(error()), after=after)
-            try:
-                change.run(acting, "db.t")
-            except BaseException as caught:
-                said = caught
-            acting._connection.call = real  # type: ignore[method-assign]
-            outcomes.check(change, looking, said, f"{step}, {after=}: {said!r}")
-            if count() < step:
-                break
-
-
-def raised(error: BaseException) -> None:
-    raise error
 
 
 def test_no_secret_is_shown(properties: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:

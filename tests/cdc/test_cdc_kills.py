@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import threading
 import time
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from frazil.cdc.positions import lsn_of
@@ -103,76 +101,3 @@ def wait_until(holds, seconds=60):
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.1)
-
-
-class Load(threading.Thread):
-    """Transactions as of pgbench, from several connections, over restarts of the server."""
-
-    def __init__(self, database, seed, ends):
-        super().__init__()
-        self.database, self.random, self.ends, self.transactions = database, seed, ends, 0
-
-    def run(self):
-        r = random.Random(self.random)
-        while time.monotonic() < self.ends:
-            try:
-                with psycopg.connect(self.database.dsn, connect_timeout=5) as connection:
-                    while time.monotonic() < self.ends:
-                        for _ in range(r.randrange(1, 5)):
-                            self.change(connection, r)
-                        connection.commit()
-                        self.transactions += 1
-            except psycopg.Error:
-                time.sleep(0.2)
-
-    def change(self, connection, r):
-        key, kind = r.randrange(1, 5000), r.random()
-        if kind < 0.6:
-            connection.execute("update t set v = v + %s where id = %s", [r.randrange(99), key])
-        elif kind < 0.8:
-            connection.execute(
-                "insert into t values (%s, 0, repeat('x', 3000)) on conflict (id) do nothing",
-                [key],
-            )
-        elif kind < 0.95:
-            connection.execute("delete from t where id = %s", [key])
-        else:
-            connection.execute(
-                "update t set id = %s where id = %s and not exists (select 1 from t where id = %s)",
-                [key + 5000, key, key + 5000],
-            )
-
-
-@pytest.mark.soak
-def test_a_minute_of_load_with_kills_of_both_sides(database_of):
-    r = random.Random(11)
-    with postgres_server("wal_level=logical") as server:
-        database = database_of(server)
-        database.run(
-            "create table t (id int primary key, v int, s text)",
-            "insert into t select n, 0, repeat(md5(n::text), 100) from generate_series(1, 4000) n",
-        )
-        begun = time.monotonic()
-        loads = [Load(database, seed, begun + 60) for seed in range(3)]
-        for load in loads:
-            load.start()
-        deaths = 0
-        while deaths < 5:
-            place = r.choice(["created", "commit", "committed", "advanced", "time", "time"])
-            moment = r.randrange(50, 600) if place == "time" else r.randrange(1, 4)
-            with following(database, place, moment, "--interval", "0.3"):
-                time.sleep(r.uniform(8, 12))
-                server.stop()
-                server.start()
-                time.sleep(r.uniform(0, 3))
-            deaths += 1
-        for load in loads:
-            load.join()
-        assert sum(load.transactions for load in loads) > 1000
-        with following(database, "never", 0, "--once") as process:
-            process.end(seconds=300)
-        columns = "concat_ws('|', id, v, md5(s))"
-        ours, theirs = database.both(columns)
-        assert ours == theirs
-        at = positions(database.table)
-        assert at == sorted(set(at))

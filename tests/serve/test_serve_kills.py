@@ -204,52 +204,6 @@ def test_a_lost_answer_at_every_request(server: Running, after: bool) -> None:
         assert catalog.load_namespace_properties(f"s{at}")["k"] == "2"
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("after", [False, True])
-def test_a_client_killed_at_every_request(server: Running, after: bool) -> None:
-    """What was acknowledged is there, and at most the one change that was under way."""
-    count = requests_of_a_history(server)
-    seen: set[int] = set()
-    for at in range(1, count + 1):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                catalog = client_of(server.uri)
-                with Exchanges(at, lambda: os.kill(os.getpid(), signal.SIGKILL), after=after):
-                    history(catalog, f"s{at}", partial(_tell, writer))
-            finally:
-                os._exit(1)
-        os.close(writer)
-        with os.fdopen(reader) as stream:
-            told = stream.read().split()
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (-signal.SIGKILL, 1)
-        seen.add(len(told))
-        _check_killed(client_of(server.uri), f"s{at}", told)
-    assert len(seen) > 6
-
-
-def _tell(writer: int, name: str) -> None:
-    os.write(writer, f"{name}\n".encode())
-
-
-def _check_killed(catalog: Catalog, space: str, told: list[str]) -> None:
-    if not catalog.namespace_exists(space):
-        assert told == []
-        return
-    tables = {name for _, name in catalog.list_tables(space)}
-    assert len(tables & {"t", "r"}) == 1 or "create" not in told
-    for name in sorted(tables & {"t", "r"}):
-        held = appended(catalog, f"{space}.{name}")
-        steps = {"append": "one", "again": "two", "last": "three"}
-        wanted = [steps[each] for each in told if each in steps]
-        assert set(held.values()) <= {1}
-        assert set(wanted) <= set(held)
-        assert len(held) <= len(wanted) + 1
-        _append(catalog, f"{space}.{name}", "later")
-        assert appended(catalog, f"{space}.{name}")["later"] == 1
-
-
 # -- servers that end, and their processes -------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ code with Frazil's reader.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -269,19 +268,6 @@ class Model:
             None,
         )  # fmt: skip
 
-    def deletes_in_use(self):
-        """The delete files that no commit may have dropped as dangling (rule 219)."""
-        paths = {each.file.file_path for each in self.data}
-        oldest = min((each.sequence for each in self.data), default=None)
-        return [
-            each for each in self.deletes
-            if (
-                each.file.referenced_data_file in paths
-                if each.file.referenced_data_file
-                else oldest is not None and each.sequence >= oldest
-            )
-        ]  # fmt: skip
-
     # -- what is right ----
 
     def difference(self, start: int, end: int):
@@ -323,127 +309,3 @@ def collected(changes):
         (row["_change_type"], shown(row[:4]), row["_change_ordinal"], row["_commit_snapshot_id"])
         for row in changes.collect()
     )
-
-
-class History:
-    """Random commits on a model."""
-
-    def __init__(self, model: Model, seed: int):
-        self.model, self.random = model, random.Random(seed)
-        self.commits: list[str] = []
-
-    def run(self, count: int):
-        """Commit so often; the first commit appends."""
-        self.append()
-        while len(self.commits) < count:
-            if not self.model.data:
-                self.append()
-                continue
-            steps = [
-                self.append, self.overwrite, self.equality, self.upsert, self.compact,
-                self.restore, self.positions, self.positions, self.add_with_positions,
-            ]  # fmt: skip
-            self.random.choice(steps)()
-        return self
-
-    def _row(self, s):
-        draw = self.random
-        return (
-            draw.choice([None, 1, 2, 3]),
-            s,
-            draw.choice([None, 0.0, -0.0, float("nan"), 1.5]),
-            draw.choice([None, {}, {"a": 1, "b": None}, {"b": None, "a": 1}]),
-        )
-
-    def _value(self):
-        return self.random.choice(["p", "q", None])
-
-    def _new_file(self, s=...):
-        chosen = self._value() if s is ... else s
-        count = self.random.randint(1, 5)
-        same = self.model.partitioned
-        rows = [self._row(chosen if same else self._value()) for _ in range(count)]
-        return self.model.data_file(rows)
-
-    def _some(self, items, most=None):
-        items = list(items)
-        return self.random.sample(items, self.random.randint(1, min(len(items), most or 99)))
-
-    def _same_partition(self):
-        partition = self.random.choice(self.model.data).file.partition
-        return [each for each in self.model.data if each.file.partition == partition]
-
-    def append(self):
-        self.model.append(*(self._new_file() for _ in range(self.random.randint(1, 2))))
-        self.commits.append("append")
-
-    def overwrite(self):
-        old = self._some(self._same_partition(), 2)
-        kept = [row for each in old for row in self.model.rows(each)]
-        kept = self._some(kept) if kept else []
-        s = old[0].rows[0][1]
-        rows = kept + [self._row(s) for _ in range(self.random.randint(0, 2))]
-        self.model.overwrite([self.model.data_file(rows)] if rows else [], old)
-        self.commits.append("overwrite")
-
-    def _equality(self, rows, partition):
-        columns = self.random.choice([(0,), (1,), (0, 1)])
-        keys = {tuple(row[c] for c in columns) for row in self._some(rows, 2)}
-        return self.model.equality_file(columns, keys, partition)
-
-    def equality(self):
-        data = self.random.choice(self.model.data)
-        self.model.delta([self._equality(data.rows, data.file.partition)])
-        self.commits.append("equality deletes")
-
-    def upsert(self):
-        new = self._new_file()
-        self.model.delta([new, self._equality(new.rows, new.file.partition)])
-        self.commits.append("upsert")
-
-    def _positions_of(self, data):
-        return set(self._some(range(len(data.rows))))
-
-    def positions(self):
-        if self.model.version >= 3:
-            self._vectors(self._some(self.model.data, 2))
-            return
-        chosen = self._some(self._same_partition(), 2)
-        scoped = len(chosen) == 1 and self.random.random() < 0.5
-        positions = {(d.file.file_path, p) for d in chosen for p in self._positions_of(d)}
-        self.model.delta(
-            [self.model.position_file(positions, chosen[0].file.partition, scoped=scoped)]
-        )
-        self.commits.append("position deletes")
-
-    def _vectors(self, chosen):
-        added, removed = [], []
-        for data in chosen:
-            old = self.model.vector_of(data)
-            positions = self._positions_of(data)
-            if old is not None:
-                removed.append(old)
-                positions |= {position for _, position in old.positions}
-            added.append(self.model.vector(data, positions))
-        self.model.delta(added, removed)
-        self.commits.append("deletion vectors")
-
-    def add_with_positions(self):
-        new = self._new_file()
-        positions = self._positions_of(new)
-        if self.model.version >= 3:
-            delete = self.model.vector(new, positions)
-        else:
-            named = {(new.file.file_path, position) for position in positions}
-            delete = self.model.position_file(named, new.file.partition, scoped=False)
-        self.model.delta([new, delete])
-        self.commits.append("rows with deletes on them")
-
-    def compact(self):
-        self.model.rewrite(self._some(self._same_partition()))
-        self.commits.append("compaction")
-
-    def restore(self):
-        if self.model.deletes_in_use():
-            self.model.delta(removed=self._some(self.model.deletes_in_use(), 1))
-            self.commits.append("deletes taken back")

@@ -8,10 +8,7 @@ import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 
 from ci_share import in_circles, only_in_soak
-from faulty_io import FaultyIO
-from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.errors import CommitFailedError, StorageError
-from frazil.spark.lake import Lake
 
 pytestmark = pytest.mark.spark
 
@@ -38,26 +35,6 @@ def test_rows_that_are_appended_meanwhile_stay(lake, version):
     result = made.table.compact(min_input_files=2, on_progress=hear)
     assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
     made.check()
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("version", [2, only_in_soak(3)])
-def test_an_upsert_by_equality_deletes_reaches_the_new_files(lake, version):
-    """They count as as old as what was read."""
-    made = partitioned(lake, version)
-    other = made.other()
-
-    def upsert() -> None:
-        made.delete_by_keys({"id": [1, 3, 5, 7]}, partition=(1,), table=other)
-        made.append(1, 3, table=other)
-
-    result = made.table.compact(min_input_files=2, on_progress=when(2, upsert))
-    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
-    made.check()
-    # And they are applied for good by the next one.
-    made.table.compact(rewrite_all=True, remove_dangling_deletes=True)
-    made.check()
-    assert made.delete_files() == []
 
 
 @pytest.mark.check
@@ -90,18 +67,6 @@ def test_a_group_of_which_rows_are_deleted_meanwhile_is_given_up_alone(lake, ver
     assert files_on_disk(made.table) == files_in_metadata(made.other())
     assert made.table.compact(min_input_files=2).rewritten_data_files_count == 3
     made.check()
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("version", [2, only_in_soak(3)])
-def test_a_rival_compaction_takes_a_group(lake, version):
-    made = partitioned(lake, version)
-    other = made.other()
-    hear = when(2, lambda: other.compact("part = 0", min_input_files=2))
-    result = made.table.compact(min_input_files=2, on_progress=hear)
-    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (3, 3)
-    made.check()
-    assert len(made.data_files()) == 2
 
 
 @pytest.mark.check
@@ -202,40 +167,6 @@ def test_an_error_of_the_listener_ends_it_and_leaves_nothing(lake, error):
     made.check()
     assert files_on_disk(made.table) == files_in_metadata(made.other())
     assert made.table.compact(min_input_files=2).rewritten_data_files_count == 6
-    made.check()
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("after", "each"),
-    [(False, 14), (True, 14), only_in_soak(False, 3), only_in_soak(True, 3)],
-)
-def test_a_store_that_fails_at_any_call_loses_no_row(spark, tmp_path, after, each):
-    """The table is as it was, or compacted; a failed compaction leaves no file of its own."""
-    io = FaultyIO()
-    uri = f"sqlite:///{tmp_path}/catalog.db"
-    catalog = SqlCatalog("test", {"uri": uri, "warehouse": f"{tmp_path}/warehouse"}, io=io)
-    lake = Lake(spark, catalog)
-    lake.create_namespace("db")
-    made = Modelled(lake)
-    made.append(*range(20), files=3)
-    io.after = after
-    io.error = lambda where: StorageError(f"the store failed at {where}")
-    outcomes = set()
-    for calls in range(2, 80, each):
-        io.left = calls
-        try:
-            made.table.compact(min_input_files=2)
-            outcomes.add("whole")
-        except Exception:
-            outcomes.add("failed")
-        came_to_an_end = io.left is not None and io.left > 0
-        io.left = None
-        made.check()
-        if came_to_an_end:
-            break
-        made.append(*range(calls * 100, calls * 100 + 4), files=2)
-    assert "failed" in outcomes
     made.check()
 
 

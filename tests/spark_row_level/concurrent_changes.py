@@ -14,10 +14,7 @@ from frazil.format.manifests import DataFile
 from frazil.spark.write.files import write_data_files
 
 DDL = "id bigint not null, p string, v string"
-PLACES = {"same row": 1, "same file": 2, "same partition": 5, "other partition": 11}
-CHANGES = ("append", "delete", "update", "merge", "overwrite", "rewrite")
 STORAGE = (("copy-on-write", 2), ("merge-on-read", 2), ("merge-on-read", 3))
-ISOLATION = ("serializable", "snapshot")
 FILES = {1: [1, 2, 3, 4], 5: [5, 6, 7, 8], 11: [11, 12, 13, 14]}
 
 
@@ -96,9 +93,6 @@ class Change:
         """Do it."""
         getattr(self, self.kind)(lake, table, isolation)
 
-    def append(self, lake, table, isolation):
-        table.append(frame(lake, [self.row]))
-
     def delete(self, lake, table, isolation):
         table.delete(f"id = {self.row_id}", isolation=isolation)
 
@@ -109,10 +103,6 @@ class Change:
         source = frame(lake, [self.row])
         merge = table.merge(source, on="target.id = source.id", isolation=isolation)
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
-
-    def overwrite(self, lake, table, isolation):
-        where = f"p = '{partition_of(self.row_id)}' and id = {self.row_id}"
-        table.overwrite(frame(lake, [self.row]), where=where, isolation=isolation)
 
     def rewrite(self, lake, table, isolation):
         """Write the file of the row anew, as compaction does."""
@@ -133,58 +123,3 @@ class Change:
         table.files.rewrite(
             removed=[old], added=added, from_snapshot=table.current_snapshot.snapshot_id
         )
-
-    def on(self, rows):
-        """The rows of a plain list after the change."""
-        others = [row for row in rows if row[0] != self.row_id]
-        match self.kind:
-            case "append":
-                return [*rows, self.row]
-            case "delete":
-                return others
-            case "update":
-                return [self.row if row[0] == self.row_id else row for row in rows]
-            case "merge" | "overwrite":
-                return [*others, self.row]
-        return rows
-
-
-def conflicts(first, rival, place, isolation, mode):
-    """Whether the first writer must be refused, from what the specification and the docs say.
-
-    An append fits every table. Nothing that happened to other files matters. Serializable isolation
-    refuses added rows that the first writer's condition matches. A file that the first writer
-    replaces must be as it was. Rows that both mark in a file as deleted are told apart.
-    """
-    if first == "append":
-        return False
-    if rival == "append":
-        return first != "rewrite" and isolation == "serializable" and place == "same row"
-    if place not in ("same row", "same file"):
-        # An overwrite judges the deletes of others by their partition alone.
-        by_partition = rival in ("delete", "update", "merge") and mode == "merge-on-read"
-        return first == "overwrite" and by_partition and place == "same partition"
-    marked = ("delete", "update", "merge")
-    if mode == "merge-on-read" and first in marked and rival in marked:
-        # Each marks rows where they are: only the same row is a conflict.
-        if place == "same file" or (first == "delete" and isolation == "snapshot"):
-            return False
-        return first != "delete" or rival != "delete"
-    if first != "delete" or (mode == "copy-on-write" and isolation == "serializable"):
-        return True
-    # Under snapshot isolation it is made again on the new snapshot. Under serializable, positions
-    # are marked in files that must be there.
-    return isolation != "snapshot"
-
-
-def rows_after(first, rival, place, isolation, *, refused):
-    """The rows, computed on plain lists."""
-    read = first_rows()
-    own, other = Change(first, 1, "first"), Change(rival, PLACES[place], "rival")
-    after_rival = other.on(read)
-    if refused:
-        return sorted(after_rival)
-    if rival == "append":
-        # The first writer saw none of the rival's row.
-        return sorted([*own.on(read), other.row])
-    return sorted(own.on(after_rival))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ci_share import one_in, one_of_each
+from ci_share import one_of_each
 from frazil.errors import ValidationError
 from frazil.spark.row_level.merging.keys import key_filter
 from frazil.spark.row_level.merging.keys.collected import CollectedKeys
@@ -66,20 +66,6 @@ def test_rows_and_figures(lake, spark, bounds, mode, long):
     expected += [(k, "new", 7) for k in ("k33", None, *more)]
     assert sorted(map(repr, map(tuple, table.to_df().collect()))) == sorted(map(repr, expected))
     assert (done.rows_updated, done.rows_inserted) == (3, 3)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("bounds", one_in(2, BOUNDS), indirect=True)
-def test_when_all_of_the_source_matches_nothing_is_added(lake, spark, bounds):
-    table = table_of(lake, spark, "copy-on-write")
-    source = spark.sql("select concat('k', id) as k, 'new' as v, int(id % 3) as p from range(9)")
-    done = (
-        table.merge(source, on="target.k = source.k")
-        .when_matched_update({"v": "source.v"})
-        .when_not_matched_insert_all()
-        .execute()
-    )
-    assert (done.rows_updated, done.rows_inserted, done.rows_copied) == (10, 0, 22)
 
 
 @pytest.mark.parametrize("tasks", [1, 4])

@@ -1,22 +1,15 @@
-"""Every pair of changes on the same and on other rows: which stand, and the rows afterwards."""
+"""Changes on rows that others changed: which stand, and the rows afterwards."""
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from concurrent_changes import (
-    CHANGES,
-    ISOLATION,
-    PLACES,
     STORAGE,
     Change,
     KeptTables,
-    conflicts,
     first_rows,
     frame,
     make_table,
-    rows_after,
     shown,
 )
 
@@ -28,52 +21,12 @@ from rival_commits import before_the_commit
 pytestmark = pytest.mark.spark
 
 
-def pairs():
-    """In CI one pair of six, each in one place, isolation level and mode, turn about."""
-    found, turns = [], itertools.count()
-    for first, rival in itertools.product(CHANGES, CHANGES):
-        is_chosen = first != "append" and (CHANGES.index(first) + CHANGES.index(rival)) % 6 == 0
-        # There are 24 choices, and 7 is prime to that: neighbours differ in each.
-        chosen = next(turns) * 7 % 24 if is_chosen else None
-        everything = list(itertools.product(PLACES, ISOLATION, STORAGE))
-        for n, (place, isolation, storage) in enumerate(everything):
-            found.append(
-                pytest.param(
-                    first,
-                    rival,
-                    place,
-                    isolation,
-                    storage,
-                    marks=[] if n == chosen else pytest.mark.soak,
-                    id=f"{first}-{rival}-{place}-{isolation}-{storage[0]}-v{storage[1]}",
-                )
-            )
-    return found
-
-
 @pytest.fixture(scope="module")
 def tables(spark, tmp_path_factory):
     """Tables that are taken back to their first rows for each test."""
     with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("pairs"))) as lake:
         lake.create_namespace("db")
         yield KeptTables(lake)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("first", "rival", "place", "isolation", "storage"), pairs())
-def test_two_changes_at_once(tables, first, rival, place, isolation, storage):
-    lake, table = tables.lake, tables.fresh(*storage)
-    other = Change(rival, PLACES[place], "rival")
-    before_the_commit(table, lambda: other.run(lake, lake.load_table(table.identifier), None))
-    refused = conflicts(first, rival, place, isolation, storage[0])
-    own = Change(first, 1, "first")
-    if refused:
-        with pytest.raises(ConflictError):
-            own.run(lake, table, isolation)
-    else:
-        own.run(lake, table, isolation)
-    expected = rows_after(first, rival, place, isolation, refused=refused)
-    assert shown(lake.load_table(table.identifier)) == expected
 
 
 UPSERT = [(1, "a", "merged"), (99, "a", "new")]

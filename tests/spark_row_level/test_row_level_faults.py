@@ -13,6 +13,7 @@ from ci_share import one_in, one_of_each
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.changes import ARRIVAL
 from frazil.errors import ConflictError, FrazilError, StorageError
 from frazil.spark.lake import Lake
 
@@ -51,8 +52,16 @@ def update(lake, table, **options):
     return table.update({"v": "'new'"}, "id in (1, 12)", **options)
 
 
+def changes(lake, table):
+    """By their arrival, one of them superseded within the batch."""
+    rows = frame(lake, [(2, "a", "mid"), *SOURCE[1:]])
+    return table.apply_changes(rows, keys=["id"], order_by=ARRIVAL, mode="equality-deletes")
+
+
 COMMANDS = {"merge": merge, "delete": delete, "update": update}
+EVERY = {**COMMANDS, "changes": changes}
 AFTER = {
+    "changes": [*(row for row in first_rows() if row[0] not in (2, 12)), *SOURCE[1:]],
     "merge": [*(row for row in first_rows() if row[0] not in (1, 2, 12)), *SOURCE[1:]],
     "delete": [row for row in first_rows() if row[0] >= 7],
     "update": [(*row[:2], "new") if row[0] in (1, 12) else row for row in first_rows()],
@@ -83,7 +92,7 @@ MODES = ("merge-on-read", "copy-on-write")
 def cases(*in_ci):
     """Each command, catalog, mode and version; in CI these alone, from one call on."""
     first = {tuple(case[:-1]): case[-1] for case in in_ci}
-    every = itertools.product(COMMANDS, ("sql", "filesystem"), MODES, (2, 3))
+    every = itertools.product(EVERY, ("sql", "filesystem"), MODES, (2, 3))
     return [
         pytest.param(*case, first.get(case, 0), marks=[] if case in first else pytest.mark.soak)
         for case in every
@@ -102,6 +111,7 @@ def calls(begin):
         ("merge", "sql", "merge-on-read", 3, 1),
         ("delete", "sql", "merge-on-read", 2, 3),
         ("update", "filesystem", "copy-on-write", 3, 5),
+        ("changes", "filesystem", "merge-on-read", 2, 2),
     ),
 )
 def test_a_fault_at_any_call_leaves_the_whole_change_or_nothing(
@@ -121,7 +131,7 @@ def test_a_fault_at_any_call_leaves_the_whole_change_or_nothing(
         io.error = list(ERRORS.values())[turn % len(ERRORS)]
         io.left = step
         try:
-            COMMANDS[command](lake, table)
+            EVERY[command](lake, table)
             raised = False
         except (FrazilError, RuntimeError, MemoryError, KeyboardInterrupt):
             raised = True
@@ -163,7 +173,7 @@ def test_a_change_whose_process_dies_at_any_call_is_there_or_not(
         io.after = turn % 2 == 0
         io.left = step
         with contextlib.suppress(FrazilError):
-            COMMANDS[command](lake, lake.load_table("db.t"))
+            EVERY[command](lake, lake.load_table("db.t"))
         ended, io.left = io.left > 0, None
         fresh = lake.load_table("db.t")
         rows = shown(fresh)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
 
 from ci_share import one_of_each, only_in_soak
-from frazil.errors import SchemaMismatchError, ValidationError
+from frazil.errors import SchemaMismatchError
 from frazil.spark.session import costs
 
 BOUNDS = {
@@ -25,63 +24,6 @@ def bounds(request, monkeypatch):
     for name, value in BOUNDS[request.param].items():
         monkeypatch.setattr(costs, name, value)
     return request.param
-
-
-def merged(rows, source):
-    """What a merge gives: 'd' deletes, 'u' sets all, 'k' keeps; of new keys 'd' adds nothing."""
-    by_key = {key: (op, v, p) for key, op, v, p in source}
-    after = []
-    for key, v, p in rows:
-        op, new, part = by_key.get(key, ("k", None, None))
-        if op == "u":
-            after.append((key, new, part))
-        elif op != "d":
-            after.append((key, v, p))
-    known = {key for key, _, _ in rows}
-    added = [(key, v, p) for key, op, v, p in source if key not in known and op != "d"]
-    return sorted([*after, *added], key=repr)
-
-
-def run(table, source):
-    return (
-        table.merge(source, on="target.k = source.k")
-        .when_matched_delete(condition="source.op = 'd'")
-        .when_matched_update_all(condition="source.op = 'u'")
-        .when_not_matched_insert_all(condition="source.op <> 'd'")
-        .execute()
-    )
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("bounds", "mode", "version", "parts"),
-    one_of_each(BOUNDS, MODES, [2, 3], [[], ["p"], ["bucket(4, k)"]], without=("few", []), test=1),
-    indirect=["bounds"],
-)
-def test_histories(lake, spark, bounds, mode, version, parts):
-    chance = random.Random(f"{bounds}{mode}{version}{parts}")
-    table = lake.create_table(
-        "db.t",
-        "k bigint, v string, p int",
-        partition_by=parts,
-        format_version=version,
-        properties={"write.merge.mode": mode},
-    )
-    # Two rows of the table have each key.
-    rows = [(n // 2, "old", n % 3) for n in range(60)]
-    for start in range(0, 60, 20):
-        table.append(spark.createDataFrame(rows[start : start + 20], "k bigint, v string, p int"))
-    for turn in range(3):
-        keys = chance.sample(range(50), 12)
-        source = [(k, chance.choice("udk"), f"new {turn}", chance.randrange(3)) for k in keys]
-        given = spark.createDataFrame(source, "k bigint, op string, v string, p int")
-        done = run(table, given.repartition(3))
-        before, rows = rows, merged(rows, source)
-        assert sorted(map(tuple, table.to_df().collect()), key=repr) == rows
-        ops = {key: op for key, op, _, _ in source}
-        assert done.rows_updated == sum(ops.get(key) == "u" for key, _, _ in before)
-        assert done.rows_deleted == sum(ops.get(key) == "d" for key, _, _ in before)
-        assert done.rows_inserted == len(rows) - len(before) + done.rows_deleted
 
 
 @pytest.mark.parametrize(
@@ -150,27 +92,6 @@ def test_every_type_keeps_its_values(lake, spark, version):
 
 
 @pytest.mark.check
-def test_row_ids_stay(lake, spark):
-    table = lake.create_table(
-        "db.t",
-        "k bigint, v string",
-        format_version=3,
-        properties={"write.merge.mode": "merge-on-read"},
-    )
-    table.append(spark.range(10).selectExpr("id as k", "'old' as v").coalesce(1))
-    columns = ["k", "v", "_row_id", "_last_updated_sequence_number"]
-    before = {row.k: row for row in table.scan(columns=columns).to_df().collect()}
-    for turn in range(2):
-        table.upsert(spark.range(3, 6).selectExpr("id as k", f"'new {turn}' as v"), keys="k")
-    after = {row.k: row for row in table.scan(columns=columns).to_df().collect()}
-    for key, row in after.items():
-        changed = key in (3, 4, 5)
-        assert row._row_id == before[key]._row_id
-        assert row._last_updated_sequence_number == (3 if changed else 1)
-        assert row.v == ("new 1" if changed else "old")
-
-
-@pytest.mark.check
 @pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
 def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, mode):
     table = lake.create_table(
@@ -200,17 +121,6 @@ def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, m
         table.refresh()
         assert table.metadata.current_snapshot_id == snapshot
     assert {row.k: row.v for row in table.to_df().collect()} == expected
-
-
-def test_two_rows_for_one_are_refused(lake, spark):
-    table = lake.create_table(
-        "db.t", "k bigint, v string", properties={"write.merge.mode": "merge-on-read"}
-    )
-    table.append(spark.range(6).selectExpr("id as k", "'old' as v"))
-    source = spark.createDataFrame([(1, "a"), (2, "b"), (1, "c")], "k bigint, v string")
-    with pytest.raises(ValidationError, match="2 rows of the source match one row"):
-        table.merge(source, on="target.k = source.k").when_matched_update_all().execute()
-    assert {row.v for row in table.to_df().collect()} == {"old"}
 
 
 @pytest.mark.check

@@ -86,64 +86,12 @@ def run(
     return now
 
 
-REWRITES = ["compaction", "sort", "copied update", "copied delete"]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("first", "rival", "isolation"),
-    these(
-        [("merge", "copied update", "snapshot")],
-        *(COMMANDS, REWRITES, LEVELS),
-    ),
-)
-def test_marks_go_to_the_files_that_others_wrote(tables, first, rival, isolation):
-    now = run(tables, first, [(rival, 2)], mode=MARKED, isolation=isolation)
-    assert rows_moved(now) == 1
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("first", "rival"),
-    these([("update", "copied update")], COMMANDS, REWRITES[2:]),
-)
-def test_the_same_row_in_files_that_others_wrote_conflicts(tables, first, rival):
-    """A delete of what is deleted is none; that of a row which was changed is made no more."""
-    refused = first != "delete" or rival != "copied delete"
-    run(tables, first, [(rival, 1)], mode=MARKED, refused=refused)
-
-
 @pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
 def test_marks_follow_a_row_from_file_to_file(tables, first):
     """Each rival comes before another try, and the last one deletes rows of the newest file."""
     rivals = [("compaction", 2), ("copied update", 3), ("sort", 2), ("delete", 2)]
     now = run(tables, first, rivals, mode=MARKED)
-    assert rows_moved(now) == 1
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("first", ONE)
-def test_a_row_that_was_moved_and_changed_then_conflicts(tables, first):
-    run(tables, first, [("compaction", 2), ("update", 1)], mode=MARKED, refused=True)
-
-
-@pytest.mark.check
-def test_without_row_ids_a_file_that_others_changed_rows_of_conflicts(tables):
-    run(tables, "update", [("copied update", 2)], mode=MARKED, version=2, refused=True)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("first", "rival", "isolation"),
-    these(
-        [("merge", "compaction", "snapshot")],
-        *(COMMANDS, ["compaction", "sort"], LEVELS),
-    ),
-)
-def test_without_row_ids_marks_go_to_equal_rows(tables, first, rival, isolation):
-    """The compaction did more than to copy: it applied a delete, or sorted."""
-    now = run(tables, first, [(rival, 2)], mode=MARKED, version=2, isolation=isolation)
     assert rows_moved(now) == 1
 
 
@@ -205,77 +153,11 @@ def test_without_row_ids_equal_rows_that_others_made_are_other_rows(lake, isolat
     assert sorted(row.x for row in table.refresh().scan().to_df().collect()) == [2, 3, 5]
 
 
-MARKS = ["delete", "update", "merge", "by equality", "by equality, converted"]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("first", "rival", "isolation"),
-    these(
-        [
-            ("update", "by equality, converted", "snapshot"),
-            ("merge", "delete", "serializable"),
-        ],
-        *(COMMANDS, MARKS, LEVELS),
-    ),
-)
-def test_copies_lose_the_rows_that_others_deleted(tables, first, rival, isolation):
-    now = run(tables, first, [(rival, 2)], mode=COPIED, isolation=isolation)
-    assert rows_moved(now) == 1
-
-
 @pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
 def test_copies_lose_the_rows_of_each_try(tables, first):
     now = run(tables, first, [("delete", 2), ("update", 3)], mode=COPIED)
     assert rows_moved(now) == 2
-
-
-@pytest.mark.parametrize(
-    ("first", "rival"),
-    these([("delete", "delete"), ("merge", "by equality")], COMMANDS, MARKS, test=1),
-)
-def test_the_same_row_of_a_copy_conflicts(tables, first, rival):
-    gone = rival == "delete"
-    run(tables, first, [(rival, 1)], mode=COPIED, refused=not (first == "delete" and gone))
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("first", "rival", "isolation"),
-    these(
-        [("update", "by equality", "snapshot")],
-        *(COMMANDS, MARKS, LEVELS),
-    ),
-)
-def test_without_row_ids_copies_lose_equal_rows(tables, first, rival, isolation):
-    now = run(tables, first, [(rival, 2)], mode=COPIED, version=2, isolation=isolation)
-    assert rows_moved(now) == 1
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("first", "rival"), these([("update", "merge")], COMMANDS, MARKS))
-def test_without_row_ids_the_same_row_of_a_copy_conflicts(tables, first, rival):
-    run(tables, first, [(rival, 1)], mode=COPIED, version=2, refused=True)
-
-
-@pytest.mark.parametrize(
-    ("first", "version"),
-    these([("merge", 3)], COMMANDS, [2, 3]),
-)
-def test_equality_deletes_of_other_keys_are_no_conflict(tables, first, version):
-    run(tables, first, [("by equality", 2)], mode=MARKED, version=version)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("first", "version"), these([("update", 2)], ["update", "merge"], [2, 3]))
-def test_equality_deletes_of_the_same_key_conflict(tables, first, version):
-    run(tables, first, [("by equality", 1)], mode=MARKED, version=version, refused=True)
-
-
-def test_equality_deletes_of_rows_of_other_files_leave_a_copy_alone(tables):
-    """They reach the file by its partition, and delete none of its rows."""
-    run(tables, "update", [("by equality", 5)], mode=COPIED, version=2)
 
 
 DECISIVE = {
@@ -337,19 +219,6 @@ def test_rows_that_a_rival_copied_are_no_new_rows(tables, is_refused):
     if not is_refused:
         expected = [(n, p, "own" if n == 1 else v) for n, p, v in expected]
     assert shown(lake.load_table(table.identifier)) == sorted(expected)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("version", "mode"), [only_in_soak(2, COPIED), (3, MARKED)])
-def test_whole_files_go_whoever_wrote_them_anew(tables, version, mode):
-    """No rows are read for it, so it is made again on the new snapshot without being asked."""
-    lake, table = tables.lake, tables.fresh(mode, version)
-    other = lake.load_table(table.identifier)
-    before_the_commit(table, lambda: RIVALS["compaction"](lake, other, 1))
-    table.delete("p = 'a'", isolation="serializable", retry=0)
-    assert shown(lake.load_table(table.identifier)) == [
-        row for row in first_rows() if row[1] != "a"
-    ]
 
 
 @pytest.mark.check

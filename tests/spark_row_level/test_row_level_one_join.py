@@ -108,20 +108,3 @@ def test_a_match_under_no_clause_keeps_the_files(lake, spark, joined_once):
     )
     assert not done.files_added
     assert data_files(table) == before
-
-
-@pytest.mark.check
-def test_rows_that_deletes_hid_stay_hidden(lake, spark, joined_once):
-    table = table_of(lake, spark)
-    table.set_properties({"write.delete.mode": "merge-on-read"})
-    table.delete("k in (0, 27)")
-    source = spark.sql("select * from values (0, 'back'), (3, 'b') s(k, v)")
-    (
-        table.merge(source, on="target.k = source.k")
-        .when_matched_update({"v": "source.v"})
-        .when_not_matched_insert({"k": "k", "v": "v", "p": "0"})
-        .execute()
-    )
-    assert joined_once == [True]
-    expected = [(k, "old", k % 3) for k in range(30) if k not in (0, 3, 27)]
-    assert rows_of(table) == sorted([*expected, (0, "back", 0), (3, "b", 0)])

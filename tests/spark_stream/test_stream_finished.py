@@ -110,16 +110,6 @@ def test_spark_goes_back_as_far_as_it_can(table, stream, rows):
     assert [row[0] for row in stream.drain(**CHANGES)] == list(range(oldest + 1, 6))
 
 
-@pytest.mark.soak
-def test_nothing_is_removed_before_spark_removes_a_plan(table, stream, rows, spark):
-    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "100")
-    _drain_batches(table, stream, rows, range(4), **CHANGES)
-    before = _written(stream.checkpoint)
-    stream.read(**CHANGES)
-    assert _written(stream.checkpoint) == before
-    assert len(before) == len(set().union(*_by_batch(stream.checkpoint).values()))
-
-
 @pytest.mark.check
 def test_the_tables_own_files_stay(table, stream, rows):
     _drain_batches(table, stream, rows, range(5))
@@ -141,33 +131,6 @@ def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
         query.stop()
     assert len(_written(stream.checkpoint)) < 8
     assert [row[0] for row in stream.sink.rows] == list(range(8))
-
-
-@pytest.mark.check
-def test_a_query_of_two_streams(lake, table, stream, rows):
-    """Each has a folder inside the query's checkpoint."""
-    other = lake.create_table("db.u", "id bigint, city string")
-    folders = [f"{stream.checkpoint}/{name}" for name in "tu"]
-
-    def both():
-        read = (
-            lake.read_stream(f"db.{folder[-1]}", checkpoint=folder, **CHANGES) for folder in folders
-        )
-        return next(read).unionAll(next(read))
-
-    for number in range(6):
-        table.append(rows(number))
-        if number % 2:
-            other.append(rows(100 + number))
-        stream.drain(both())
-    both()
-    for folder in folders:
-        oldest = min(_by_batch(folder).items())[1]
-        assert oldest
-        assert not oldest & _written(folder)
-    table.append(rows(6))
-    stream.drain(both())
-    assert [row[0] for row in stream.sink.rows] == [*range(7), 101, 103, 105]
 
 
 @pytest.mark.check

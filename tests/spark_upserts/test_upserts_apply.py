@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import decimal
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from frazil.changes import ARRIVAL, Batch
 from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.format import types as T
 from frazil.storage.paths import local_path
+from rival_commits import before_the_commit
 
 DDL = "id bigint, name string, part string"
 CHANGES = "id bigint, name string, part string, op string, seq int"
@@ -60,25 +60,6 @@ def test_inserts_updates_and_deletes_are_one_commit(table, mode):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
-def test_the_last_change_of_a_key_counts(table, mode):
-    changed(
-        table,
-        [
-            (1, "third", "x", "U", 3),
-            (1, "first", "x", "U", 1),
-            (1, "second", "x", "D", 2),
-            (2, "gone", "x", "D", 7),
-            (2, "here", "x", "U", 6),
-            (7, "new", "x", "I", 1),
-            (7, "new", "x", "D", 2),
-        ],
-        mode,
-    )
-    assert rows(table) == [(1, "third", "x"), (3, "c", "x"), (4, "d", None)]
-
-
-@pytest.mark.check
 def test_the_target_is_not_read(table, monkeypatch):
     """Neither a data file nor a manifest of data is looked at."""
     from frazil.spark.read.reader import TableReader
@@ -100,17 +81,6 @@ def test_a_sorted_table(lake, order_by):
     columns = df if order_by == "seq" else df.drop("seq")
     table.apply_changes(columns, keys="id", op="op", order_by=order_by, mode="equality-deletes")
     assert rows(table) == [(1, "A", "x"), (3, "c", "x")]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("mode", [only_in_soak(MODES[0]), MODES[1]])
-def test_null_keys_are_equal(table, mode):
-    changed(table, [(None, "n", "x", "I", 1), (1, "A", "x", "U", 1)], mode)
-    assert rows(table)[0] == (None, "n", "x")
-    changed(table, [(None, "m", "x", "U", 1)], mode)
-    assert [row for row in rows(table) if row[0] is None] == [(None, "m", "x")]
-    changed(table, [(None, None, None, "D", 1)], mode)
-    assert rows(table)[0] == (1, "A", "x")
 
 
 @pytest.mark.check
@@ -198,16 +168,6 @@ def test_an_update_of_a_partition_column_deletes_the_old_row(lake):
     assert rows(table) == [(1, "again", "x"), (2, "b", "y")]
 
 
-@pytest.mark.check
-def test_deletes_reach_files_of_earlier_specs(lake):
-    table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
-    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL))
-    with table.update_spec() as change:
-        change.replace_field("id_bucket", "bucket(8, id)")
-    changed(table, [(1, "new", "x", "U", 1)])
-    assert rows(table) == [(1, "new", "x"), (2, "b", "y")]
-
-
 def test_an_empty_table_needs_no_deletes(lake):
     table = lake.create_table("db.e", DDL, format_version=2)
     changed(table, [(1, "a", "x", "I", 1), (2, "b", "x", "D", 1)])
@@ -215,86 +175,32 @@ def test_an_empty_table_needs_no_deletes(lake):
     assert _deletes(table) == []
 
 
-def test_a_spec_that_another_commit_brings_is_reached(lake, monkeypatch):
+def test_a_spec_that_another_commit_brings_is_reached(lake):
     """Rows of another spec come between the batch's plan and its commit."""
     table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
     table.append(lake.spark.createDataFrame([(1, "a", "x")], DDL))
     other = lake.load_table("db.p")
-    from frazil.spark.upserts import apply
 
-    original, done = apply.write_data_files, []
+    def between():
+        with other.update_spec() as change:
+            change.replace_field("id_bucket", "bucket(8, id)")
+        other.append(lake.spark.createDataFrame([(7, "theirs", "x")], DDL))
 
-    def between(*args, **options):
-        files = original(*args, **options)
-        if not done:
-            done.append(True)
-            with other.update_spec() as change:
-                change.replace_field("id_bucket", "bucket(8, id)")
-            other.append(lake.spark.createDataFrame([(7, "theirs", "x")], DDL))
-        return files
-
-    monkeypatch.setattr(apply, "write_data_files", between)
+    before_the_commit(table, between)
     changed(table, [(7, "ours", "x", "U", 1)])
     assert rows(table) == [(1, "a", "x"), (7, "ours", "x")]
 
 
 @pytest.mark.check
-def test_rows_that_come_into_an_empty_table_meanwhile_are_deleted(lake, monkeypatch):
+def test_rows_that_come_into_an_empty_table_meanwhile_are_deleted(lake):
     table = lake.create_table("db.e", DDL, format_version=2)
-    other = lake.load_table("db.e")
-    from frazil.spark.upserts import apply
-
-    original, done = apply.write_data_files, []
-
-    def between(*args, **options):
-        files = original(*args, **options)
-        if not done:
-            done.append(True)
-            other.append(lake.spark.createDataFrame([(1, "theirs", "x")], DDL))
-        return files
-
-    monkeypatch.setattr(apply, "write_data_files", between)
+    theirs = lake.spark.createDataFrame([(1, "theirs", "x")], DDL)
+    before_the_commit(table, lambda: lake.load_table("db.e").append(theirs))
     changed(table, [(1, "ours", "x", "U", 1)])
     assert rows(table) == [(1, "ours", "x")]
 
 
 # -- keys ----------------------------------------------------------------------------------------
-
-D = decimal.Decimal
-KEYS = {
-    "boolean": (True, False),
-    "int": (1, -2),
-    "bigint": (1, 1 << 60),
-    "decimal(9, 2)": (D("1.50"), D("-2.25")),
-    "decimal(38, 3)": (D("1.500"), D("-123456789012345678901234567890.123")),
-    "date": (datetime.date(2024, 2, 29), datetime.date(1890, 1, 1)),
-    "timestamp_ntz": (datetime.datetime(2024, 2, 29, 1, 2, 3, 4), datetime.datetime(1890, 1, 1)),
-    "timestamp": (
-        datetime.datetime(2024, 2, 29, 1, 2, 3, 4, datetime.UTC),
-        datetime.datetime(1890, 1, 1, tzinfo=datetime.UTC),
-    ),
-    "string": ("a", ""),
-    "binary": (b"\x00\xff", b""),
-}
-
-
-# `test_keys_of_changes_come_again` has all types in one key.
-NOT_ALONE = [kind for kind in KEYS if kind not in ("decimal(9, 2)", "binary")]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("kind", "mode"), one_of_each(KEYS, MODES, without=NOT_ALONE))
-def test_keys_of_every_type(lake, kind, mode):
-    spark, (one, other) = lake.spark, KEYS[kind]
-    table = lake.create_table("db.k", f"k {kind}, n int", format_version=2)
-    table.append(spark.createDataFrame([(one, 1), (other, 2), (None, 3)], f"k {kind}, n int"))
-    df = spark.createDataFrame([(one, 10, "U"), (None, 0, "D")], f"k {kind}, n int, op string")
-    table.apply_changes(df, keys="k", op="op", mode=mode)
-    found = {row.n: row.k for row in table.scan().to_df().collect()}
-    assert set(found) == {2, 10}
-    if kind != "timestamp":
-        assert found == {2: other, 10: one}
-
 
 ICEBERG_KEYS = {
     "uuid": (T.UUIDType(), "'7B1D2C3E-0000-4000-8000-00000000000A'"),
@@ -481,21 +387,11 @@ def test_a_batch_without_changes_is_known_too(table):
 
 
 @pytest.mark.check
-def test_two_that_apply_one_batch_apply_it_once(table, lake, monkeypatch):
+def test_two_that_apply_one_batch_apply_it_once(table, lake):
     """Another driver commits the same batch between this one's write and its commit."""
     other = lake.load_table("db.t")
-    from frazil.spark.upserts import apply
-
-    original, done = apply.write_data_files, []
-
-    def between(*args, **options):
-        files = original(*args, **options)
-        if not done:
-            done.append(True)
-            changed(other, [(8, "once", "x", "I", 1)], batch=Batch("q", 0))
-        return files
-
-    monkeypatch.setattr(apply, "write_data_files", between)
+    once = [(8, "once", "x", "I", 1)]
+    before_the_commit(table, lambda: changed(other, once, batch=Batch("q", 0)))
     assert changed(table, [(8, "once", "x", "I", 1)], batch=Batch("q", 0)).was_applied
     assert len(table.refresh().metadata.snapshots) == 3
     assert [row for row in rows(table) if row[0] == 8] == [(8, "once", "x")]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ import pytest
 from table_cases import SCHEMA, avro_files, avro_files_in_use, data_file, make_table, names
 from table_cases import open_catalog as opened
 
-from ci_share import only_in_soak, pairwise
+from ci_share import pairwise
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
@@ -33,8 +29,6 @@ from frazil.table.handle import TableHandle
 from frazil.table.transaction import CreationPort, Transaction, TransactionPort
 
 A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
-MANY = {"commit.retry.num-retries": "1000", "commit.retry.min-wait-ms": "1",
-        "commit.retry.max-wait-ms": "20"}  # fmt: skip
 
 
 @pytest.fixture(params=["sql", "requirements"])
@@ -295,65 +289,3 @@ def test_tries_are_those_of_the_first_table(
 
 
 # -- processes -----------------------------------------------------------------------------------
-
-
-def write(folder: Path, number: int, commits: int, kill_after: float | None) -> None:
-    """Append a file of the same name to both tables, and others to one alone."""
-    if kill_after is not None:
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-        signal.setitimer(signal.ITIMER_REAL, kill_after)
-    catalog = opened("sql", folder)
-    for count in range(commits):
-        tx = Together(catalog)
-        order = random.sample(["db.one", "db.two"], 2)
-        for name in order:
-            tx.table(name).files.append([data_file(f"both-{number}-{count}")])
-        tx.commit()
-        loaded(catalog, order[0]).files.append([data_file(f"single-{number}-{count}")])
-
-
-def in_child(run: Callable[..., None], *args: Any) -> int:
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            run(*args)
-            status = 0
-        finally:
-            os._exit(status)
-    return child
-
-
-@pytest.mark.parametrize(
-    ("writers", "commits", "kills"),
-    [(2, 3, False), only_in_soak(8, 15, False), only_in_soak(8, 15, True)],
-)
-def test_processes_that_commit_together_and_alone(
-    tmp_path: Path, writers: int, commits: int, kills: bool
-) -> None:
-    catalog = opened("sql", tmp_path)
-    for name in ("db.one", "db.two"):
-        make_table(catalog, name=name, properties=MANY)
-    children = [
-        in_child(write, tmp_path, i, commits, random.uniform(0.5, 8) if kills and i % 2 else None)
-        for i in range(writers)
-    ]
-
-    def check() -> set[str]:
-        load = catalog.loading_as_of_now()
-        found = [
-            {name for name in names(TableHandle(catalog, load(each))) if name.startswith("both")}
-            for each in (("db", "one"), ("db", "two"))
-        ]
-        assert found[0] == found[1]
-        return found[0]
-
-    with ThreadPoolExecutor(1) as pool:
-        ends = pool.submit(lambda: [os.waitpid(child, 0)[1] for child in children])
-        while not ends.done():
-            check()
-    whole = [i for i, status in enumerate(ends.result()) if status == 0]
-    assert len(whole) >= writers // 2
-    assert check() >= {f"both-{i}-{count}" for i in whole for count in range(commits)}
-    if not kills:
-        no_leftovers(catalog)
