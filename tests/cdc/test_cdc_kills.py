@@ -13,8 +13,6 @@ from frazil.cdc.positions import lsn_of
 from postgres_server import postgres_server
 from programs import Program
 
-pytestmark = pytest.mark.spark
-
 RUNNER = Path(__file__).with_name("cdc_runner.py")
 
 

@@ -20,8 +20,6 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
-
 TYPES = """create type mood as enum ('sad', 'glad'); create domain cents as numeric(8, 2);
 create table t (id bigint primary key, b boolean, i2 smallint, i4 integer, r real, f double
 precision, n numeric(10, 3), big numeric, c cents, d date, h time, ts timestamp, tz timestamptz,

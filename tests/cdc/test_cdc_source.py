@@ -16,8 +16,6 @@ import frazil.cdc.initial
 from ci_share import only_in_soak
 from frazil.errors import EvolutionError, NotFoundError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 LONG = "(select string_agg(md5((n * {})::text), '') from generate_series(1, 400) n)"
 PLAIN = (
     "create table t (id int primary key, v int, b text)",

@@ -11,8 +11,6 @@ import frazil
 from ci_share import in_circles
 from frazil.cli import main
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def warehouse(spark, tmp_path):

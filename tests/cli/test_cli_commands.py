@@ -15,8 +15,6 @@ from ci_share import in_circles
 from frazil.cli import main
 from programs import run_program
 
-pytestmark = pytest.mark.spark
-
 
 def lines(text):
     return [re.split(r" {2,}", line.strip()) for line in text.splitlines() if line.strip()]

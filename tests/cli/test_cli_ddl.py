@@ -38,7 +38,6 @@ WRONG = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("text", SAME)
 def test_columns_are_read_as_spark_reads_them(spark, text):
     assert parse_columns(text) == StructType.fromDDL(text)

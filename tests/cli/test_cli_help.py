@@ -12,8 +12,6 @@ from ci_share import only_in_soak
 from frazil.cli import main
 from programs import ended_program
 
-pytestmark = pytest.mark.spark
-
 
 def test_every_example_of_the_help_runs(place, tmp_path, monkeypatch):
     # Examples write the file of catalogs.

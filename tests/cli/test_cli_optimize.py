@@ -10,8 +10,6 @@ import pytest
 import frazil
 from programs import Program
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def small_files(spark, tmp_path):

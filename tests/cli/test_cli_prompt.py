@@ -27,8 +27,6 @@ from frazil.cli.sql.run import Runner
 from frazil.errors import ConfigurationError
 from programs import run_program
 
-pytestmark = pytest.mark.spark
-
 ENTER = "\r"
 CTRL_C = "\x03"
 CTRL_D = "\x04"

@@ -10,8 +10,6 @@ from click.testing import CliRunner
 import frazil
 from frazil.cli import main
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def warehouse(spark, tmp_path):

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from run import FIXTURES, check, expectations, scan_of
 
-pytestmark = pytest.mark.spark
-
 NO_DATA_FILES = {
     # The data of these tables is not in the fixtures: reading them must be a typed error.
     "duckdb_generated_bounds",

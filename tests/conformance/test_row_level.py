@@ -13,7 +13,6 @@ RUN = Path(__file__).resolve().with_name("run_row_level.py")
 CASES = RUN.parents[3] / "shared" / "row_level"
 
 pytestmark = [
-    pytest.mark.spark,
     pytest.mark.skipif(not CASES.exists(), reason="the cases of ../shared are not here"),
 ]
 

@@ -23,8 +23,6 @@ from frazil.cli import main
 from frazil.cli.sql.statements import statements_of
 from programs import run_program
 
-pytestmark = pytest.mark.spark
-
 HERE = ROOT / "docs" / "index.md"
 RUN = {"python", "console"}
 OF_EACH_KIND = {

@@ -13,8 +13,6 @@ from ci_share import only_in_check, only_in_soak
 from frazil.errors import InvalidManifestError
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(params=[only_in_soak(2), 3])
 def checked(request, spark, lake):

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
 from compacted_tables import Modelled
 from independent_walk import local, lying, reached
 
@@ -15,8 +14,6 @@ from frazil.errors import StorageError
 from frazil.spark.lake import Lake
 from frazil.spark.session import costs
 from frazil.storage.files import FileIO
-
-pytestmark = pytest.mark.spark
 
 FUTURE = "2999-01-01"
 

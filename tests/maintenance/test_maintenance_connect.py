@@ -9,7 +9,7 @@ import pytest
 
 from programs import run_program
 
-pytestmark = [pytest.mark.spark, pytest.mark.soak]
+pytestmark = pytest.mark.soak
 
 PROGRAM = Path(__file__).with_name("connect_maintenance.py")
 

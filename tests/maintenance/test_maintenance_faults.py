@@ -20,7 +20,7 @@ from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.errors import FrazilError
 from frazil.spark.lake import Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 FUTURE = 2**50
 STRIDE = int(os.environ.get("FRAZIL_FAULT_STRIDE", "1"))

@@ -10,8 +10,6 @@ from independent_walk import local, lying, reached
 
 from ci_share import only_in_soak
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_the_folder_holds_what_metadata_reaches(spark, lake, version):

@@ -12,8 +12,6 @@ from independent_walk import local, lying, reached
 from frazil.errors import ValidationError
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def all_on_executors(monkeypatch):

@@ -94,7 +94,6 @@ def blobs(result: Any) -> dict[int, ThetaSketch]:
     }
 
 
-@pytest.mark.spark
 def test_distinct_values_are_counted_in_every_type(spark, lake):
     table = lake.create_table("db.t", DDL)
     assert table.maintenance.compute_table_stats().statistics_file is None
@@ -137,7 +136,6 @@ def hashes_of(values: list[bytes]) -> list[int]:
     return [mmh3.hash64(value, seed=9001, x64arch=True, signed=False)[0] >> 1 for value in values]
 
 
-@pytest.mark.spark
 def test_columns_and_snapshots_are_chosen(spark, lake):
     table = lake.create_table("db.t", "id bigint, deep struct<x: int>, arr array<int>")
     row = ("id", "named_struct('x', int(id % 8)) deep", "array(1) arr")
@@ -161,7 +159,6 @@ def test_columns_and_snapshots_are_chosen(spark, lake):
             table.maintenance.compute_table_stats(columns=wrong)
 
 
-@pytest.mark.spark
 def test_many_values_are_estimated(spark, lake):
     table = lake.create_table("db.t", "id bigint")
     table.append(spark.range(100_000))
@@ -173,7 +170,6 @@ def test_many_values_are_estimated(spark, lake):
 # -- statistics of partitions ----
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_partitions_are_counted(spark, lake, version):
     table = lake.create_table(
@@ -221,14 +217,12 @@ def test_partitions_are_counted(spark, lake, version):
     assert len(table.metadata.partition_statistics) == 2
 
 
-@pytest.mark.spark
 def test_tables_without_partitions_have_none_to_count(spark, lake):
     table = lake.create_table("db.t", "id bigint")
     with pytest.raises(ValidationError, match="not partitioned"):
         table.maintenance.compute_partition_stats()
 
 
-@pytest.mark.spark
 def test_partitions_whose_columns_are_gone_from_every_schema(spark, lake):
     """The metadata does not tell the type of their values any more."""
     table = lake.create_table("db.t", "id bigint, p string", partition_by=["p"])

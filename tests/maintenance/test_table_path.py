@@ -15,8 +15,6 @@ import frazil
 from ci_share import in_circles, only_in_soak
 from frazil.errors import ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(params=[2, only_in_soak(3)])
 def moving(request, spark, lake):

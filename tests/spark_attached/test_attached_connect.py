@@ -10,7 +10,7 @@ from programs import run_program
 
 PROGRAM = Path(__file__).with_name("attached_connect_program.py")
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 
 def test_the_same_methods(tmp_path, connect_url):

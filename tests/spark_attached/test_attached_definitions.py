@@ -9,8 +9,6 @@ from pyspark.sql import types as T
 
 from frazil.errors import UnsupportedError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 REPLACED = [
     ("CREATE TABLE lake.db.d AS SELECT 1 AS a, 'x' AS b", "lake.db.d", [(1, "x")]),
     (

@@ -12,8 +12,6 @@ from frazil.spark.attached import sessions
 from frazil.spark.attached.notebook import ShownRows, complete_names
 from frazil.spark.attached.sessions import names_of
 
-pytestmark = pytest.mark.spark
-
 
 class Shell:
     """What an extension sees of IPython."""

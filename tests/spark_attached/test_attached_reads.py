@@ -9,8 +9,6 @@ from pyspark.sql import functions as F
 
 from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def tables(lake, other, plain, spark, rows):

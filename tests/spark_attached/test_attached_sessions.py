@@ -22,8 +22,6 @@ from ci_share import in_circles
 from frazil.errors import UnsupportedError, ValidationError
 from programs import run_program
 
-pytestmark = pytest.mark.spark
-
 CLASSES = (SparkSession, ClassicDataFrame, Catalog)
 
 

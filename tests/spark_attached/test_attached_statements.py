@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytestmark = pytest.mark.spark
-
 CHANGES = [
     ("CREATE OR REPLACE TABLE lake.db.t AS SELECT 1 AS id, 'a' AS n", [(1, "a")]),
     ("INSERT OVERWRITE lake.db.t VALUES (2, 'b'), (3, 'c')", [(2, "b"), (3, "c")]),

@@ -9,8 +9,6 @@ from pyspark.errors import AnalysisException
 
 from frazil.errors import UnsupportedError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def tables(lake, spark, rows):

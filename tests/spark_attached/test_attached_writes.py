@@ -15,8 +15,6 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
-
 SAVES = {
     "a new table": lambda df, t: df.write.saveAsTable(t),
     "by columns": lambda df, t: df.write.partitionBy("n").saveAsTable(t),

@@ -11,8 +11,6 @@ from pyspark.errors import PySparkException
 from ci_share import only_in_soak
 from frazil.errors import NoSuchSnapshotError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 A, B, C, D = (
     (1, "p", 1.0, None),
     (2, "p", float("nan"), {"k": 1}),

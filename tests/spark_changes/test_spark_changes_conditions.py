@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 from ci_share import only_in_soak
 from frazil.errors import PredicateError
 
-pytestmark = pytest.mark.spark
-
 SCHEMA = "id bigint, city string, x double"
 NAN = float("nan")
 FIRST = [(1, "Oslo", 0.5), (2, "oslo", NAN), (3, "Rome", None)]

@@ -10,8 +10,6 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 from ci_share import in_circles, only_in_soak
 from frazil.errors import CommitFailedError, StorageError
 
-pytestmark = pytest.mark.spark
-
 
 def partitioned(lake, version, **more):
     """Two partitions of three small files each."""

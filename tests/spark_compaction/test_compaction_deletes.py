@@ -10,8 +10,6 @@ from frazil.errors import ConflictError
 from frazil.spark.maintenance.compaction import conversion
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
 
 

@@ -11,8 +11,6 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 from ci_share import only_in_soak, these
 from frazil.spark.maintenance.compaction.following import FollowedDeletes
 
-pytestmark = pytest.mark.spark
-
 MARKED = {f"write.{name}.mode": "merge-on-read" for name in ("delete", "update", "merge")}
 STRATEGIES = {
     "binpack": {},

@@ -12,7 +12,7 @@ from frazil.spark.session import costs
 from frazil.table.manifests import clusters
 from frazil.table.snapshots import rewrite_manifests as operation
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 
 def told(table):

@@ -13,8 +13,6 @@ from ci_share import in_circles, only_in_soak, these
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
 from frazil.spark.maintenance.compaction import rewriting
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.check
 @pytest.mark.parametrize(("version", "by"), these([(3, ("part",))], [1, 2, 3], [(), ("part",)]))

@@ -61,7 +61,6 @@ def made(spark, where, schema=SCHEMA, **more):
     )
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("text", "implied", "is_exact"), IMPLIED)
 def test_implied(spark, text, implied, is_exact):
     condition = made(spark, text)
@@ -70,7 +69,6 @@ def test_implied(spark, text, implied, is_exact):
 
 
 @pytest.mark.check
-@pytest.mark.spark
 def test_none_an_expression_and_columns(spark):
     rows = spark.createDataFrame([(1, "a"), (2, None), (None, "b")], "i int, s string")
     schema = Schema((NestedField(1, "i", IntegerType()), NestedField(2, "s", StringType())))
@@ -111,7 +109,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("where", "words"), in_circles(REFUSED, test=1))
 def test_refused_when_it_is_made(spark, where, words):
     with pytest.raises(PredicateError, match=f"(?i){words}") as caught:
@@ -123,7 +120,6 @@ def test_refused_when_it_is_made(spark, where, words):
         )
 
 
-@pytest.mark.spark
 def test_columns_of_no_use_are_refused_when_the_condition_is_made(spark):
     other = spark.range(3)
     for column in (F.col("nothing") > 1, other["id"] > 1, F.col("i") + 1, F.max("i") > 1):
@@ -131,7 +127,6 @@ def test_columns_of_no_use_are_refused_when_the_condition_is_made(spark):
             made(spark, column)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -148,7 +143,6 @@ def test_columns_that_are_needed(spark, text, names):
 
 
 @pytest.mark.check
-@pytest.mark.spark
 def test_an_alias_goes_before_a_struct_of_its_name(spark):
     schema = Schema(
         (
@@ -163,7 +157,6 @@ def test_an_alias_goes_before_a_struct_of_its_name(spark):
     assert made(spark, "t.id = 1", schema).matching(rows).count() == 1
 
 
-@pytest.mark.spark
 def test_names_with_dots_quotes_and_other_cases(spark):
     names = ["a.b", "select `x`", "Über", "from"]
     schema = Schema(tuple(NestedField(n, x, IntegerType()) for n, x in enumerate(names, 1)))
@@ -181,7 +174,6 @@ def test_names_with_dots_quotes_and_other_cases(spark):
         made(spark, "abs(`über`) = 2", schema, case_sensitive=True)
 
 
-@pytest.mark.spark
 def test_types_that_spark_lacks_and_nested_ones(spark):
     types = {
         "ns": TimestampNanoType(),
@@ -218,7 +210,6 @@ def test_types_that_spark_lacks_and_nested_ones(spark):
         assert condition.not_matching(rows).count() == 0, text
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("setting", "text", "row"),
     [
@@ -234,7 +225,6 @@ def test_settings_that_change_how_text_is_read(spark, session, setting, text, ro
 
 
 @pytest.mark.check
-@pytest.mark.spark
 def test_long_conditions(spark):
     many = " or ".join(f"i = {n}" for n in range(2000))
     assert made(spark, many).is_exact

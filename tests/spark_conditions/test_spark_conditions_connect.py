@@ -11,7 +11,6 @@ from programs import run_program
 pytestmark = pytest.mark.check
 
 
-@pytest.mark.spark
 def test_conditions_over_connect(connect_url: str) -> None:
     said = run_program(Path(__file__).parent / "connect_conditions.py", connect_url)
     lines = [line for line in said.splitlines() if line.startswith("ROWS")]

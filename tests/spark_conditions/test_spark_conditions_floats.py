@@ -112,7 +112,6 @@ def _expected(rows, condition):
 
 
 # In CI reads take every other condition, and commands those between.
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("read", "condition"), one_of_each(READS, CONDITIONS, without=CONDITIONS[1::2])
 )
@@ -124,7 +123,6 @@ def test_reads(floats, rows, read, condition):
     assert _ids(READS[read](floats, condition)) == expected
 
 
-@pytest.mark.spark
 def test_parts_of_structs_that_hold_floats_are_read_alone(shared_lake, spark):
     table = shared_lake.create_table("db.parts", "id bigint, s struct<x: double, n: bigint>")
     table.append(spark.range(10).selectExpr("id", "named_struct('x', -0.0D, 'n', id) as s"))
@@ -141,7 +139,6 @@ def test_parts_of_structs_that_hold_floats_are_read_alone(shared_lake, spark):
     assert "PushedFilters: []" in plan(rows.where("s.x > 5"))
 
 
-@pytest.mark.spark
 def test_streams(floats, rows, tmp_path):
     condition = CONDITIONS[0]
     assert _ids(_streamed(floats, condition, tmp_path / "c")) == _expected(rows, condition)
@@ -186,7 +183,6 @@ COMMANDS = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("command", "condition", "mode"),
     one_of_each(COMMANDS, CONDITIONS, MODES, without=CONDITIONS[::2]),
@@ -210,7 +206,6 @@ JOINS = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("on", "mode"), one_of_each(JOINS, MODES))
 def test_joins_by_floats(floats, rows, request, on, mode):
     name = f"j{abs(hash(request.node.name))}"
@@ -225,7 +220,6 @@ def test_joins_by_floats(floats, rows, request, on, mode):
     assert done.rows_updated == joined.count()
 
 
-@pytest.mark.spark
 def test_rows_of_float_keys_are_replaced_and_not_added_again(shared_lake, spark):
     table = shared_lake.create_table("db.keyed", "k double, v int")
     rows = "select * from values ({0}, {1}), (double('NaN'), {1}), ({2}D, {1}) as t(k, v)"

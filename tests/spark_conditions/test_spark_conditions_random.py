@@ -21,7 +21,6 @@ CASES = [("true", "America/New_York", False, 1), ("false", "UTC", True, 2)]
 CONDITIONS = examples(50)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("ansi", "zone", "loose", "seed"), in_circles(CASES, test=1))
 def test_random_conditions_mean_what_plain_spark_makes_of_them(
     spark, session, ansi, zone, loose, seed

@@ -62,7 +62,6 @@ def views(spark):
 
 
 @pytest.mark.check
-@pytest.mark.spark
 @pytest.mark.parametrize("text", one_in(9, TEXTS))
 def test_rows_are_those_of_plain_spark(spark, views, text):
     frame = spark.createDataFrame(ROWS, "c int, f double, t1 string, other string")
@@ -84,7 +83,6 @@ def test_rows_are_those_of_plain_spark(spark, views, text):
     assert len(made.matching(frame.select(*sorted(made.column_names))).columns) < 4
 
 
-@pytest.mark.spark
 def test_what_stands_beside_a_sub_query_still_prunes(spark, views):
     made = condition_of(
         "t.c in (select cc from src) and (t.c = 1 or t1 like 'b%' and upper(t1) = 'B')",

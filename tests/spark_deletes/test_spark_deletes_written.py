@@ -28,8 +28,6 @@ from frazil.storage import avro
 from frazil.storage.files import FileIO
 from frazil.table.manifests.files import read_entries
 
-pytestmark = pytest.mark.spark
-
 WAYS = ("driver", "executors", "kept by executors")
 
 

@@ -12,8 +12,6 @@ import frazil
 from programs import ended_program
 from spark_local.archives import frazil_archive, import_only_from, packages_but, spark_archive
 
-pytestmark = pytest.mark.spark
-
 WITHOUT_PIP = """
 import json
 from importlib.metadata import PackageNotFoundError, version

@@ -14,8 +14,6 @@ from frazil.spark.local.defaults import default_settings
 from frazil.spark.local.machine import core_count, memory_bytes
 from programs import ended_program
 
-pytestmark = pytest.mark.spark
-
 _JAVA = ("java", "javac", "keytool", "jexec")
 
 

@@ -22,8 +22,6 @@ from frazil.errors import (
 )
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 NAMES = ("id", "name", "at", "point", "dept", "n", "day")
 
 

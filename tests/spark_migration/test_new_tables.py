@@ -15,8 +15,6 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
-
 
 def rows(df):
     """All rows as text, whatever their order."""

@@ -15,8 +15,6 @@ from frazil.format.schema import Schema
 from frazil.format.schema.types_json import parse_type
 from frazil.format.types import NestedField
 
-pytestmark = pytest.mark.spark
-
 COLUMNS = "id bigint, n int, m int, s struct<a: string, b: int>"
 ROWS = """select * from values (1L, 10, 1, named_struct('a', 'x', 'b', 5)),
     (2L, 20, 2, named_struct('a', 'y', 'b', 6)) as t(id, n, m, s)"""

@@ -13,8 +13,6 @@ from frazil.spark.maintenance.optimizing import optimize as optimizing
 from frazil.spark.maintenance.optimizing.watch import watch
 from frazil.table.maintenance.optimizing.choices import OptimizingKind, Work
 
-pytestmark = pytest.mark.spark
-
 SOON = {"self-optimizing.minor.trigger.interval": "0"}
 MOR = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 

@@ -11,8 +11,6 @@ from pyiceberg.table import StaticTable
 
 from frazil.errors import ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 def folder_of(table):
     """The table's folder."""

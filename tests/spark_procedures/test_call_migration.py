@@ -8,8 +8,6 @@ import pytest
 
 from frazil.errors import ConfigurationError, ProcedureError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 def test_files_are_added(lake, called, tmp_path):
     for key in ("a", "b"):

@@ -10,8 +10,6 @@ import pytest
 
 from frazil.errors import NoSuchSnapshotError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 def ids_of(table):
     """The snapshots, oldest first."""

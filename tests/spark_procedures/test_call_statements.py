@@ -132,7 +132,6 @@ def test_names_are_read_in_any_case_and_in_backticks():
     assert (statement.catalog, statement.procedure) == ("my-lake", "expire_snapshots")
 
 
-@pytest.mark.spark
 def test_unknown_procedures_catalogs_and_tables_are_named(lake):
     with pytest.raises(ProcedureError, match=r"did you mean 'expire_snapshots'\?\); there are add"):
         lake.call("CALL system.expire_snapshot('db.t')")
@@ -144,7 +143,6 @@ def test_unknown_procedures_catalogs_and_tables_are_named(lake):
         lake.call(None)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("argument", "said"),
     [

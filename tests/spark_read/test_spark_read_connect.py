@@ -12,7 +12,6 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from programs import run_program
 
-pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent
 
 

@@ -27,8 +27,6 @@ from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.types import type_to_spark
 from frazil.storage.files import FileIO
 
-pytestmark = pytest.mark.spark
-
 KEY = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 UTC_MOMENT = dt.datetime(2017, 11, 16, 22, 31, 8, 1)
 MICROS = 1_510_871_468_000_001

@@ -19,8 +19,6 @@ from frazil.spark.read import scan_group
 from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def made(tmp_path: Path, spark: Any) -> MadeTable:

@@ -12,8 +12,6 @@ from spark_read_model import MadeTable
 from ci_share import only_in_soak
 from frazil.spark.session.facts import prepare_session
 
-pytestmark = pytest.mark.spark
-
 LIVE = [number for number in range(20) if number not in (3, 4)]
 QUERIES: dict[str, tuple[str, list[int]]] = {
     "exists": (

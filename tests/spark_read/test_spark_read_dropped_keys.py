@@ -19,8 +19,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.spark.lake import Lake
 from frazil.table.commit.operation import MetadataOperation
 
-pytestmark = pytest.mark.spark
-
 
 def with_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)})

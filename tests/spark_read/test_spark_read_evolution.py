@@ -16,8 +16,6 @@ from frazil.errors import MissingFileError, PredicateError
 from frazil.spark.scan import Scan
 from frazil.storage.files import FileIO
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> SqlCatalog:

@@ -66,7 +66,6 @@ def test_log_lines_are_json_with_the_ordinal_as_time() -> None:
     }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("choice", ["auto", "never"])
 def test_every_file_is_read_once_and_knows_its_ordinal(
     spark: Any, tmp_path: Path, choice: str
@@ -97,7 +96,6 @@ def test_every_file_is_read_once_and_knows_its_ordinal(
     assert sorted(map(tuple, found)) == [(i, 3 * i, i + 1) for i in range(len(paths))]
 
 
-@pytest.mark.spark
 def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table([[1]], schema=pa.schema([with_id("id", pa.int64(), 1)])), path)
@@ -113,7 +111,6 @@ def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path)
         spark.conf.unset(key)
 
 
-@pytest.mark.spark
 def test_missing_files_are_an_error_whatever_the_session_says(spark: Any, tmp_path: Path) -> None:
     files = pl.DataFrame(
         {"path": [f"file://{tmp_path}/gone.parquet"], "size": [1000], "ordinal": [0]}
@@ -129,7 +126,6 @@ def test_missing_files_are_an_error_whatever_the_session_says(spark: Any, tmp_pa
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_a_file_that_is_said_to_be_larger_is_read_once(
     spark: Any, tmp_path: Path, vectorized: str
@@ -165,7 +161,6 @@ def test_a_file_weighs_its_bytes_and_its_deletes() -> None:
     assert weighed_by_deletes(plan, files).rows() == [(0, 140), (1, 200), (2, 346)]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("sizes", "settings", "tasks"),
     [
@@ -211,7 +206,6 @@ def test_few_tasks_are_as_many_for_each_core(
         assert max(of_tasks) - min(of_tasks) <= len(sizes) / 10
 
 
-@pytest.mark.spark
 def test_a_table_is_read_by_as_many_tasks_for_each_core(shared_lake: Any, spark: Any) -> None:
     table = shared_lake.create_table("db.even_tasks", "id bigint")
     table.append(spark.range(800).repartition(80))
@@ -222,7 +216,6 @@ def test_a_table_is_read_by_as_many_tasks_for_each_core(shared_lake: Any, spark:
         assert table.to_df().rdd.getNumPartitions() == 5
 
 
-@pytest.mark.spark
 def test_an_unknown_choice_is_refused(spark: Any, tmp_path: Path) -> None:
     files = pl.DataFrame({"path": ["file:///a"], "size": [1], "ordinal": [0]})
     spark.conf.set(FILE_LOG_SETTING, "perhaps")

@@ -10,8 +10,6 @@ from pyspark.sql import DataFrame
 
 from frazil.spark.lake import Lake
 
-pytestmark = pytest.mark.spark
-
 DDL = """id bigint, s struct<x: int, y: int, at: struct<u: int, v: int>>,
     l array<struct<a: int, b: int>>, m map<string, struct<a: int, b: int>>"""
 

@@ -22,8 +22,6 @@ from frazil.spark.session.facts import prepare_session
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 
-pytestmark = pytest.mark.spark
-
 POINT = I.StructType((I.NestedField(4, "x", I.LongType()), I.NestedField(5, "gone", I.LongType())))
 SCHEMA = Schema(
     (

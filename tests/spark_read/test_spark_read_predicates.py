@@ -6,8 +6,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from frazil.format.predicates import bind, parse_predicate, to_spark_sql
 from frazil.format.schema import Schema
 from frazil.format.types import (
@@ -81,7 +79,6 @@ PREDICATES = """
 """
 
 
-@pytest.mark.spark
 def test_spark_keeps_the_same_rows(spark: Any) -> None:
     texts = [text.strip() for text in PREDICATES.replace("\n", " | ").split(" | ") if text.strip()]
     spark.conf.set("spark.sql.session.timeZone", "UTC")

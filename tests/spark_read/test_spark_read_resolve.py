@@ -20,7 +20,6 @@ from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session
 
-pytestmark = pytest.mark.spark
 RESOLVE, KNOWN = EqualityReading.RESOLVE, EqualityReading.KNOWN
 
 

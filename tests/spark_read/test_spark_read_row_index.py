@@ -16,8 +16,6 @@ from frazil.spark.files.parquet.file_log import ROW_NUMBERS_SETTING
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.session.facts import prepare_session, temporary_settings
 
-pytestmark = pytest.mark.spark
-
 COUNT = 1_000
 DELETED = frozenset(range(0, COUNT, 7)) | frozenset(range(400, 500))
 LIVE = sorted(set(range(COUNT)) - DELETED)

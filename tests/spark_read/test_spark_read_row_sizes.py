@@ -9,8 +9,6 @@ from frazil.spark.files.parquet import row_sizes
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import temporary_settings
 
-pytestmark = pytest.mark.spark
-
 ROWS = 20_000
 WIDTH = 8 + 8 + 20
 """What Spark counts for a row of a long and a text; the first 8 are for the row."""

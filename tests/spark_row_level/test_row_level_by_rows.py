@@ -13,8 +13,6 @@ from ci_share import one_of_each, only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
-pytestmark = pytest.mark.spark
-
 MARKED = "merge-on-read"
 
 

@@ -18,8 +18,6 @@ from ci_share import only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(scope="module")
 def tables(spark, tmp_path_factory):

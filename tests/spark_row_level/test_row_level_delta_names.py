@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 from pyspark.sql import functions as F
-
-pytestmark = pytest.mark.spark
 
 
 def merged(lake, spark, name, in_snake_case):

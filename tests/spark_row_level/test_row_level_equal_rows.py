@@ -18,8 +18,6 @@ from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 COLUMNS = (
     "n int, f float, d double, t string, b binary, c decimal(9, 2), "
     "s struct<x: double, y: string>, a array<double>, m map<string, double>"

@@ -17,8 +17,6 @@ from frazil.changes import ARRIVAL
 from frazil.errors import ConflictError, FrazilError, StorageError
 from frazil.spark.lake import Lake
 
-pytestmark = pytest.mark.spark
-
 NO_WAITS = {
     "commit.retry.min-wait-ms": "1",
     "commit.retry.max-wait-ms": "2",

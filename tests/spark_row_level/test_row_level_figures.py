@@ -6,8 +6,6 @@ import pytest
 
 from ci_share import only_in_soak
 
-pytestmark = pytest.mark.spark
-
 FILES = {p: [(k, p) for k in range(p, 30, 3)] for p in range(3)}
 """Three files of ten rows, one a partition."""
 

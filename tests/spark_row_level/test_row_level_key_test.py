@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.spark.row_level.rivals.key_test import KeyTest
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
 from frazil.spark.session.costs import Cost
-
-pytestmark = pytest.mark.spark
 
 FILES = ([1, 2, 3], [4, None, 6], [7, 8], [None])
 

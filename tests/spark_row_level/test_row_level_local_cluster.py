@@ -14,7 +14,6 @@ pytestmark = pytest.mark.check
 HERE = Path(__file__).parent
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("mode", "version", "executors", "parts"),
     [

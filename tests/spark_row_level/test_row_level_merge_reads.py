@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 POSITION = "_tmp_metadata_row_index"
 

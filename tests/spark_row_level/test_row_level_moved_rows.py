@@ -17,8 +17,6 @@ from ci_share import in_circles, one_of_each, only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
-pytestmark = pytest.mark.spark
-
 MARKED, COPIED = "merge-on-read", "copy-on-write"
 LEVELS = ["serializable", "snapshot"]
 ONE = ["update", only_in_soak("delete"), only_in_soak("merge")]

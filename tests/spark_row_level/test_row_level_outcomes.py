@@ -26,8 +26,6 @@ from outcome_rules import (
     rows_after_rival,
 )
 
-pytestmark = pytest.mark.spark
-
 
 def cases() -> list[Any]:
     every = pairs()

@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "table"))
 from table_cases import open_catalog  # noqa: E402
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 START_SECONDS = 300
 MERGE_SECONDS = 3.0

@@ -12,7 +12,7 @@ from row_case import Case, as_multiset, rows_of, session_with, ways_of
 
 from frazil.spark.lake import Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 ALL = (*cases_of_keys.CASES, *cases_of_values.CASES, *cases_of_evolution.CASES)
 

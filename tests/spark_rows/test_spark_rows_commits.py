@@ -16,7 +16,7 @@ from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from programs import run_program
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 KV = "id int, v int"
 TWO = Case(name="two rows", ddl=KV, rows=[[(1, 1), (2, 2)]], do=lambda _: None)

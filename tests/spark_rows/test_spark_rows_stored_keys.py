@@ -28,8 +28,6 @@ from frazil.format.types import DateType, NestedField, StringType, StructType, U
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
-pytestmark = pytest.mark.spark
-
 _NUMBERS = count()
 ID = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 NS = 1_704_103_200_000_000_000

@@ -20,8 +20,6 @@ from frazil.format.types import IntegerType, ListType
 from frazil.planning.aggregates import Measure, answer
 from frazil.storage.avro import manifests_of, read_manifest
 
-pytestmark = pytest.mark.spark
-
 DDL = (
     "id bigint not null, city string, x double, f float, n int, m decimal(9,2), d date, "
     "ts timestamp_ntz, z timestamp, s struct<a: int>, y binary, ok boolean"

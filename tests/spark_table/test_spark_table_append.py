@@ -17,8 +17,6 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
-
 ONE = [(1, "a", 0.5)]
 TWO = [(2, "b", 1.0)]
 

@@ -6,8 +6,6 @@ import pytest
 
 from frazil.errors import EvolutionError, NoSuchRefError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def numbers(lake, spark):

@@ -9,8 +9,6 @@ from ci_share import only_in_soak
 from frazil.spark.session.free_names import free_name, free_names
 from frazil.storage.files import local_path
 
-pytestmark = pytest.mark.spark
-
 OURS = (
     "frazil_p0", "__frazil_p0", "_row_id", "_last_updated_sequence_number", "_file", "_pos",
     "_deleted", "_frazil_ordinal", "_frazil_pos", "_frazil_sequence", "_frazil_first_row_id",

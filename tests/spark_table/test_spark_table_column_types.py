@@ -7,8 +7,6 @@ import pytest
 from frazil.errors import EvolutionError
 from frazil.format import types as I
 
-pytestmark = pytest.mark.spark
-
 TEXTS = [
     "struct<a: int, b: array<string>>",
     "array<struct<x: double not null, y: map<string, timestamp>>>",

@@ -9,8 +9,6 @@ from table_rows import frame, rows_of
 from ci_share import one_share, only_in_soak
 from frazil.errors import ConflictError, PredicateError
 
-pytestmark = pytest.mark.spark
-
 NAN = float("nan")
 SCHEMA = "id bigint, city string, x double, `a.b` int, s struct<k: int, l: string>"
 ROWS = [

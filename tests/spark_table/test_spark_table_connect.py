@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from programs import run_program
-
-pytestmark = pytest.mark.spark
 
 PROGRAM = Path(__file__).with_name("connect_program.py")
 

@@ -24,8 +24,6 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
-
 DDL = "id bigint not null comment 'the key', tags array<string>, ts timestamp_ntz"
 STRUCT = S.StructType(
     [

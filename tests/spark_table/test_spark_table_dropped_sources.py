@@ -16,8 +16,6 @@ from frazil.spark.session.facts import type_support
 from frazil.table.inspect.inspector import Inspector
 from frazil.table.inspect.schemas import partition_struct_type, partitions_struct
 
-pytestmark = pytest.mark.spark
-
 SOURCES = "id int, city string, fare decimal(9,2), ts timestamp, point struct<x:int>"
 PARTITIONING = ["city", "truncate(2, city)", "fare", "day(ts)", "bucket(4, id)", "point.x"]
 # Of the truncation rule of strings, of the days and of the bucket hash in the specification.

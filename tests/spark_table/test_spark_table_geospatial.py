@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from pyspark.sql import types as S
 
 from frazil.format.schema import Schema
-
-pytestmark = pytest.mark.spark
 
 # A little-endian point: x = 1, y = 2.
 POINT = "0101000000000000000000f03f0000000000000040"

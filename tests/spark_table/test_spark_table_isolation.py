@@ -10,8 +10,6 @@ from table_rows import SIMPLE, frame, rows_of
 from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.errors import ConflictError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 ROWS = [(1, "a", 0.5), (2, "a", 1.5)]
 OTHERS = [(3, "b", 2.5)]
 

@@ -7,8 +7,6 @@ import pytest
 from ci_share import only_in_soak
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 TABLES = (
     "manifests", "all_manifests", "entries", "all_entries", "files", "data_files", "delete_files",
     "all_files", "all_data_files", "all_delete_files", "partitions", "position_deletes",

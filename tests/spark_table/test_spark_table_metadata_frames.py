@@ -7,8 +7,6 @@ import datetime as dt
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
-pytestmark = pytest.mark.spark
-
 METRICS = (
     "struct<column_size:bigint,value_count:bigint,null_value_count:bigint,"
     "nan_value_count:bigint,lower_bound:{0},upper_bound:{0}>"

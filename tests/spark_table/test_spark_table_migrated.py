@@ -18,8 +18,6 @@ from frazil.format.manifests import DataFile
 from frazil.format.schema.name_mapping import mapping_for
 from frazil.storage.parquet import footer as parquet_footer
 
-pytestmark = pytest.mark.spark
-
 COLUMNS = """
     id int, city string, tags array<string>, points array<struct<x: int, y: string>>,
     counts map<string, bigint>,

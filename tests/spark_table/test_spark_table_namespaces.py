@@ -9,8 +9,6 @@ from polars.testing import assert_frame_equal
 
 from frazil.errors import NoSuchRefError, UnsupportedError, ValidationError
 
-pytestmark = pytest.mark.spark
-
 TABLES = (
     "history", "metadata_log_entries", "snapshots", "refs", "manifests", "entries", "files",
     "data_files", "delete_files", "partitions", "all_manifests", "all_entries", "all_files",

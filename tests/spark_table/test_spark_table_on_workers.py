@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 
 from frazil.errors import UnsupportedError
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(params=["Lake", "Table", "Scan", "TableTransaction"])
 def held(request, lake, table):

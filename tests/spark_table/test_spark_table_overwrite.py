@@ -15,8 +15,6 @@ from frazil import col
 from frazil.errors import ConflictError, PredicateError
 from frazil.format.manifests import Content, DataFile
 
-pytestmark = pytest.mark.spark
-
 ROWS = [
     (1, "a", 0.5), (2, "a", None), (3, "b", 1.5), (4, "b", float("nan")), (5, None, 2.5),
 ]  # fmt: skip

@@ -9,8 +9,6 @@ from table_rows import SIMPLE, frame, rows_of
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 
-pytestmark = pytest.mark.spark
-
 ROWS = [(1, "a", 0.5), (2, "a", 1.0), (3, "b", 1.5), (4, None, 2.0), (5, "c", 2.5)]
 CASES = {
     "one": ([(9, "a", 0.0)], [3, 4, 5, 9]),

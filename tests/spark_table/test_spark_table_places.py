@@ -10,8 +10,6 @@ import pytest
 import frazil
 from frazil.errors import MissingFileError, NoSuchTableError
 
-pytestmark = pytest.mark.spark
-
 
 def test_a_dropped_table_comes_back_by_its_folder_and_the_drop_says_how(spark, lake, caplog):
     table = lake.create_table("db.t", "id bigint")

@@ -15,8 +15,6 @@ from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
 from frazil.spark.session import costs
 
-pytestmark = pytest.mark.spark
-
 PATH, POSITION, ROW, ID, CITY = 2147483546, 2147483545, 2147483544, 1, 2
 
 

@@ -10,8 +10,6 @@ from frazil.errors import FrazilError, StorageError, UnsupportedError
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, NestedField, StringType, UUIDType
 
-pytestmark = pytest.mark.spark
-
 NATIVE = Schema((NestedField(1, "id", IntegerType()), NestedField(2, "v", StringType())))
 BY_ARROW = Schema((NestedField(1, "id", IntegerType()), NestedField(2, "v", UUIDType())))
 WAYS = {"native": (NATIVE, ()), "partitioned": (NATIVE, ("v",)), "arrow": (BY_ARROW, ())}

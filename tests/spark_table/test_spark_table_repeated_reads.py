@@ -17,8 +17,6 @@ from frazil.spark.files.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.lake import Lake
 from frazil.spark.read.dataframe import PlannedRead
 
-pytestmark = pytest.mark.spark
-
 ROWS = [(number, f"c{number % 3}", number / 2) for number in range(100)]
 
 

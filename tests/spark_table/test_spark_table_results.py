@@ -7,8 +7,6 @@ import pytest
 from ci_share import in_circles
 from frazil import ChangeResult
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def days(lake, spark):

@@ -11,8 +11,6 @@ from table_rows import SIMPLE, frame, rows_of
 from ci_share import in_circles
 from frazil.errors import ValidationError
 
-pytestmark = pytest.mark.spark
-
 ROWS = [(1, "a", 0.5), (2, None, None)]
 COLUMNS = {"id": [1, 2], "city": ["a", None], "x": [0.5, None]}
 FRAMES = {

@@ -15,8 +15,6 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def history(lake, spark):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.spark
-
 DDL = "id bigint, city string"
 
 

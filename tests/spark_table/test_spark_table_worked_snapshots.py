@@ -20,7 +20,7 @@ from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from frazil.storage.files import local_path
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 FILE_PATH, POS = 2147483546, 2147483545
 STATES = {

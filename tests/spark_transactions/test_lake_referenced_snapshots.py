@@ -8,8 +8,6 @@ from catalog_cases import REFERENCED, rest_properties
 import frazil
 from ci_share import one_of_each
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def properties(tmp_path):

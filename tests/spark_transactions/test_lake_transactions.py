@@ -20,7 +20,7 @@ from frazil.errors import (
     ValidationError,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+pytestmark = [pytest.mark.usefixtures("tables")]
 
 
 @pytest.mark.parametrize(

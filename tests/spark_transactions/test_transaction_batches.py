@@ -7,7 +7,7 @@ from transaction_cases import COLUMNS, ROWS, both, frame, rows
 
 import frazil
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+pytestmark = [pytest.mark.usefixtures("tables")]
 
 
 def test_a_batch_that_comes_again_does_nothing(lake, spark, files):

@@ -18,8 +18,6 @@ from transaction_cases import QUICK, frame, rows
 from ci_share import examples, only_in_soak
 from frazil.errors import ConflictError
 
-pytestmark = pytest.mark.spark
-
 IDS = (1, 2, 3, 4, 5)
 TABLES = ("db.a", "db.b")
 State = Mapping[str, tuple[int, ...]]

@@ -9,8 +9,6 @@ import frazil
 from ci_share import only_in_soak
 from frazil.errors import ConflictError
 
-pytestmark = pytest.mark.spark
-
 MODES = ["copy-on-write", only_in_soak("merge-on-read")]
 
 

@@ -7,7 +7,7 @@ import pytest
 from ci_share import one_of_each
 from frazil.errors import ConflictError
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+pytestmark = [pytest.mark.usefixtures("tables")]
 
 ROWS = [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 DDL = "id bigint, v string"

@@ -19,7 +19,7 @@ from frazil.errors import (
 )
 from programs import run_program
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+pytestmark = [pytest.mark.usefixtures("tables")]
 CONNECT = Path(__file__).with_name("connect_program.py")
 
 

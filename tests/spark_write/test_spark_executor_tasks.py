@@ -21,7 +21,6 @@ from frazil.spark.session.packages import packages_error
 from frazil.spark.session.tasks import Wire, forget_zip_importers, map_batches, work_on
 
 
-@pytest.mark.spark
 def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
     def counted(batches):
         # Spark's own archives are on the path of every worker.
@@ -37,7 +36,6 @@ def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
     assert told[0]["archives"] <= 3
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("limits", "threads"), one_of_each([(0, 1_000), (0, 3), (23, 3)], [None, 3])
 )

@@ -14,8 +14,6 @@ from frazil.spark.session import costs
 from frazil.spark.write import files as writing
 from programs import run_program
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def after_writing(monkeypatch):

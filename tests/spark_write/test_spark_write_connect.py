@@ -9,7 +9,6 @@ import pytest
 from programs import run_program
 
 
-@pytest.mark.spark
 @pytest.mark.check
 def test_writes_through_spark_connect(connect_url, tmp_path):
     script = Path(__file__).with_name("connect_check.py")

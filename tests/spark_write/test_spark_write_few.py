@@ -24,9 +24,6 @@ from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
 
-pytestmark = pytest.mark.spark
-
-
 COLUMNS = {
     "id": I.LongType(),
     "p": I.IntegerType(),

@@ -29,8 +29,6 @@ from frazil.spark.write.options import write_options
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.metrics import MetricsReader
 
-pytestmark = pytest.mark.spark
-
 
 def column(field_id, name, field_type, *, required=False, **more):
     return I.NestedField(field_id, name, field_type, required, **more)

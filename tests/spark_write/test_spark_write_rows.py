@@ -17,8 +17,6 @@ from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.rows import rows_of
 
-pytestmark = pytest.mark.spark
-
 NEW_YEAR = dt.datetime(2024, 1, 1)
 # So many digits that a double has not.
 LONG = Decimal("12345678901234567890.123456789012345678")

@@ -12,8 +12,6 @@ import frazil
 from frazil.spark.session.facts import WRITE_SETTINGS, temporary_settings
 from frazil.storage.files import local_path
 
-pytestmark = pytest.mark.spark
-
 TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 ROWS = "select id, timestamp_micros(1700000000000000L + id * 86400000000) ts from range(4)"
 

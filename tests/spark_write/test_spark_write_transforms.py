@@ -137,7 +137,6 @@ IN_ZONES = [
 ]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("time_zone", "case"), in_circles(IN_ZONES, test=1), indirect=["time_zone"]
 )
@@ -182,7 +181,6 @@ SPEC_HASHES = [
 ]
 
 
-@pytest.mark.spark
 def test_buckets_of_the_specifications_vectors_rules_265_to_273(spark):
     # With 2**31 - 1 buckets the bucket is nearly the hash itself.
     buckets = parse_transform("bucket[2147483647]")

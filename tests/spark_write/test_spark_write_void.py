@@ -8,9 +8,6 @@ import pytest
 from ci_share import one_in
 from frazil.storage.files import local_path
 
-pytestmark = pytest.mark.spark
-
-
 FAILING = [
     ("v void", "raise_error('boom') as v"),
     ("v string", "raise_error('boom') as v"),

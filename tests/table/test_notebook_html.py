@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import html.parser
 
-import pytest
-
 import frazil
-
-pytestmark = pytest.mark.spark
 
 EVIL = "<script>alert(1)</script>"
 

@@ -13,7 +13,6 @@ import frazil
 from frazil.errors import StorageError
 
 pytest.importorskip("plotly", reason="frazil[report] is not installed")
-pytestmark = pytest.mark.spark
 
 BROWSER = next(
     (p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None
