@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from frazil.errors import FrazilError, PredicateError
+from frazil.format import types as T
 from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates import (
@@ -43,16 +44,6 @@ from frazil.format.predicates import (
     strict,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    PrimitiveType,
-    StringType,
-    StructType,
-    UUIDType,
-)
 from frazil.format.values import from_bytes
 
 
@@ -75,7 +66,7 @@ def must_match(bound: Expression, file: DataFile) -> bool:
 
 
 def may_match_manifest(
-    projected: Expression, manifest: ManifestFile, *, partition_type: StructType
+    projected: Expression, manifest: ManifestFile, *, partition_type: T.StructType
 ) -> bool:
     """False where a manifest's summaries show that no file's partition matches (rule 171).
 
@@ -335,7 +326,7 @@ def must_keep(leaf: Leaf, known: ColumnRange) -> bool:
 
 def range_in_file(ref: BoundRef, file: DataFile) -> ColumnRange:
     """What a file's metrics say of a column (rules 46, 114, 117, 119, 120)."""
-    if not isinstance(ref.type, PrimitiveType) or file.record_count < 0:
+    if not isinstance(ref.type, T.PrimitiveType) or file.record_count < 0:
         return UNKNOWN_RANGE
     nulls = _count(file.null_value_counts, ref.field_id)
     nans = _count(file.nan_value_counts, ref.field_id) if _is_floating(ref.type) else 0
@@ -360,7 +351,7 @@ def range_in_file(ref: BoundRef, file: DataFile) -> ColumnRange:
     )
 
 
-def range_in_summary(field_type: IcebergType, summary: FieldSummary) -> ColumnRange:
+def range_in_summary(field_type: T.IcebergType, summary: FieldSummary) -> ColumnRange:
     """What a manifest says of a partition field (rule 163).
 
     Both bounds are absent where every value is NULL or NaN.
@@ -379,8 +370,8 @@ def range_in_summary(field_type: IcebergType, summary: FieldSummary) -> ColumnRa
     )
 
 
-def _is_floating(column_type: IcebergType) -> bool:
-    return isinstance(column_type, FloatType | DoubleType)
+def _is_floating(column_type: T.IcebergType) -> bool:
+    return isinstance(column_type, T.FloatType | T.DoubleType)
 
 
 def _count(counts: Mapping[int, int] | None, field_id: int) -> int | None:
@@ -388,7 +379,9 @@ def _count(counts: Mapping[int, int] | None, field_id: int) -> int | None:
     return None if count is None or count < 0 else count
 
 
-def _bounds(column_type: IcebergType, lower: bytes | None, upper: bytes | None) -> tuple[Any, Any]:
+def _bounds(
+    column_type: T.IcebergType, lower: bytes | None, upper: bytes | None
+) -> tuple[Any, Any]:
     """Bounds as internal values; None for those that are absent or cannot be trusted."""
     low = None if lower is None else _lower_bound(column_type, lower)
     high = None if upper is None else _decoded(column_type, upper)
@@ -398,15 +391,15 @@ def _bounds(column_type: IcebergType, lower: bytes | None, upper: bytes | None) 
     if (
         low is not None
         and high is not None
-        and not isinstance(column_type, UUIDType)
+        and not isinstance(column_type, T.UUIDType)
         and low > high
     ):
         return None, None
     return low, high
 
 
-def _lower_bound(column_type: IcebergType, bound: bytes) -> Any:
-    if isinstance(column_type, StringType):
+def _lower_bound(column_type: T.IcebergType, bound: bytes) -> Any:
+    if isinstance(column_type, T.StringType):
         try:
             return bound.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -415,8 +408,8 @@ def _lower_bound(column_type: IcebergType, bound: bytes) -> Any:
     return _decoded(column_type, bound)
 
 
-def _decoded(column_type: IcebergType, bound: bytes) -> Any:
-    if isinstance(column_type, FixedType):
+def _decoded(column_type: T.IcebergType, bound: bytes) -> Any:
+    if isinstance(column_type, T.FixedType):
         # Bounds of fixed values may be cut like those of binary ones.
         return bytes(bound)
     try:

@@ -29,14 +29,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.format.changes import (
-    AssertCreate,
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    Requirement,
-    SetProperties,
-    Update,
-)
+from frazil.format import changes as C
 from frazil.format.new_table import creation_updates
 
 A, B, NEW = ("db", "a"), ("db", "b"), ("db", "new")
@@ -58,13 +51,13 @@ def catalog(properties: dict[str, str]) -> Iterator[SqlCatalog]:
     made.close()
 
 
-def change(name: tuple[str, ...], *requirements: Requirement, **values: str) -> TableCommit:
-    return TableCommit(name, requirements, (SetProperties(values),))
+def change(name: tuple[str, ...], *requirements: C.Requirement, **values: str) -> TableCommit:
+    return TableCommit(name, requirements, (C.SetProperties(values),))
 
 
 def creation(catalog: Catalog, name: tuple[str, ...] = NEW) -> TableCommit:
     metadata = new_metadata(catalog, ".".join(name), **QUICK_CHECKS)
-    return TableCommit(name, (AssertCreate(),), tuple(creation_updates(metadata)))
+    return TableCommit(name, (C.AssertCreate(),), tuple(creation_updates(metadata)))
 
 
 def held(catalog: Catalog, key: str = "n") -> tuple[str | None, ...]:
@@ -91,11 +84,11 @@ def test_all_tables_change_or_none(catalog: SqlCatalog) -> None:
 MISSING = ("db", "missing")
 REFUSED: dict[str, tuple[Any, type[FrazilError]]] = {
     "a requirement": (
-        lambda catalog: change(B, AssertTableUUID("00000000-0000-0000-0000-000000000000"), n="1"),
+        lambda catalog: change(B, C.AssertTableUUID("00000000-0000-0000-0000-000000000000"), n="1"),
         CommitFailedError,
     ),
     "a read table": (
-        lambda catalog: TableCommit(B, (AssertRefSnapshotId("main", 7),), ()),
+        lambda catalog: TableCommit(B, (C.AssertRefSnapshotId("main", 7),), ()),
         CommitFailedError,
     ),
     "no such table": (lambda catalog: change(MISSING, n="1"), NoSuchTableError),
@@ -107,7 +100,7 @@ REFUSED: dict[str, tuple[Any, type[FrazilError]]] = {
 }  # fmt: skip
 
 
-def creation_parts(catalog: Catalog) -> tuple[tuple[Requirement, ...], tuple[Update, ...]]:
+def creation_parts(catalog: Catalog) -> tuple[tuple[C.Requirement, ...], tuple[C.Update, ...]]:
     made = creation(catalog)
     return made.requirements, made.updates
 
@@ -129,7 +122,8 @@ def test_a_stale_base_loses(catalog: SqlCatalog) -> None:
     set_properties_retrying(catalog, "db.b", other="1")
     files = metadata_files(catalog)
     commits = [
-        TableCommit(base.identifier, (), (SetProperties({"n": "1"}),), base=base) for base in bases
+        TableCommit(base.identifier, (), (C.SetProperties({"n": "1"}),), base=base)
+        for base in bases
     ]
     with pytest.raises(CommitFailedError):
         catalog.commit_tables(commits)
@@ -173,7 +167,7 @@ def test_who_is_first_between_the_look_and_the_swap(
 def test_nothing_to_change_writes_nothing(catalog: SqlCatalog) -> None:
     files = metadata_files(catalog)
     catalog.commit_tables([])
-    catalog.commit_tables([TableCommit(A, (), ()), TableCommit(B, (), (SetProperties({}),))])
+    catalog.commit_tables([TableCommit(A, (), ()), TableCommit(B, (), (C.SetProperties({}),))])
     assert metadata_files(catalog) == files
 
 
@@ -283,7 +277,7 @@ def write_together(properties: dict[str, str], number: int, commits: int) -> Non
                 TableCommit(
                     base.identifier,
                     (),
-                    (SetProperties({"n": value, f"w{number}": value}),),
+                    (C.SetProperties({"n": value, f"w{number}": value}),),
                     base=base,
                 )
                 for base in bases

@@ -215,9 +215,7 @@ FOLLOWED = {
     ),
 }
 QUICK = (
-    "names exchanged",
     "long value, one goes and one comes",
-    "identity full and back",
     "an empty partition comes and another goes",
 )
 
@@ -370,7 +368,6 @@ STOPPED = {
 }
 QUICK_STOPS = (
     "changed by its rewrite as wider",
-    "attached with rows in one transaction",
     "not published for a while",
 )
 

@@ -10,21 +10,12 @@ from typing import Any
 import pytest
 
 from frazil.errors import ValidationError
+from frazil.format import types as T
 from frazil.format.partitions.partitioning import PartitionEvolution, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
 from frazil.format.schema.ids import assign_fresh_ids
 from frazil.format.schema.types_json import parse_type
-from frazil.format.types import (
-    DateType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestamptzType,
-)
 from frazil.format.values import from_bytes, from_json, to_bytes, to_json
 
 # Java's 32-bit arithmetic wraps around here, so that a lower value gets a higher result.
@@ -96,7 +87,7 @@ def test_transform(vectors: list[dict[str, Any]]) -> None:
 def test_partition_path(vectors: list[dict[str, Any]]) -> None:
     """Rule 307."""
     source_type = parse_type(vectors[0]["type"])
-    schema = Schema((NestedField(1, "x", source_type),))
+    schema = Schema((T.NestedField(1, "x", source_type),))
     spec = PartitionSpec.from_fields_json(
         [{"source-id": 1, "name": "a b", "transform": vectors[0]["transform"]}]
     )
@@ -111,7 +102,7 @@ def test_partition_path(vectors: list[dict[str, Any]]) -> None:
 def test_compatibility(vector: dict[str, Any]) -> None:
     """Rules 77-80."""
     text = vector["type"]
-    value_type = ListType(9, IntegerType()) if text.startswith("list") else parse_type(text)
+    value_type = T.ListType(9, T.IntegerType()) if text.startswith("list") else parse_type(text)
     transform = parse_transform(vector["transform"])
     assert transform.can_transform(value_type) is vector["answer"]
 
@@ -147,10 +138,10 @@ def test_select(vector: dict[str, Any]) -> None:
 
 EVOLVED = Schema(
     (
-        NestedField(1, "id", LongType(), required=True),
-        NestedField(2, "ts", TimestamptzType()),
-        NestedField(3, "s", StringType()),
-        NestedField(4, "p", StructType((NestedField(5, "q", DateType()),))),
+        T.NestedField(1, "id", T.LongType(), required=True),
+        T.NestedField(2, "ts", T.TimestamptzType()),
+        T.NestedField(3, "s", T.StringType()),
+        T.NestedField(4, "p", T.StructType((T.NestedField(5, "q", T.DateType()),))),
     )
 )
 

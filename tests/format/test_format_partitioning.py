@@ -17,6 +17,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
+from frazil.format import types as T
 from frazil.format.partitions.partitioning import (
     UNPARTITIONED,
     PartitionEvolution,
@@ -53,39 +54,20 @@ from frazil.format.sorting import (
     rebind_order,
     reuse_order,
 )
-from frazil.format.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    UnknownType,
-    VariantType,
-)
 from frazil.format.values import coerce
 
 SCHEMA = Schema(
     (
-        NestedField(1, "id", LongType(), required=True),
-        NestedField(2, "ts", TimestamptzType()),
-        NestedField(3, "s", StringType()),
-        NestedField(4, "p", StructType((NestedField(5, "q", DateType()),))),
-        NestedField(6, "tags", ListType(7, StringType())),
-        NestedField(8, "m", MapType(9, StringType(), 10, LongType())),
-        NestedField(11, "geo", GeometryType()),
-        NestedField(12, "odd name", StringType()),
-        NestedField(13, "s_trunc", StringType()),
-        NestedField(14, "v", VariantType()),
+        T.NestedField(1, "id", T.LongType(), required=True),
+        T.NestedField(2, "ts", T.TimestamptzType()),
+        T.NestedField(3, "s", T.StringType()),
+        T.NestedField(4, "p", T.StructType((T.NestedField(5, "q", T.DateType()),))),
+        T.NestedField(6, "tags", T.ListType(7, T.StringType())),
+        T.NestedField(8, "m", T.MapType(9, T.StringType(), 10, T.LongType())),
+        T.NestedField(11, "geo", T.GeometryType()),
+        T.NestedField(12, "odd name", T.StringType()),
+        T.NestedField(13, "s_trunc", T.StringType()),
+        T.NestedField(14, "v", T.VariantType()),
     )
 )
 
@@ -217,9 +199,9 @@ def test_multi_argument_transforms() -> None:
     spec = PartitionSpec.from_json(json_value)
     assert spec.to_json() == json_value
     assert spec.fields[0].transform == UnknownTransform("bucket[4]")
-    assert spec.partition_type(SCHEMA).fields[0].field_type == UnknownType()
+    assert spec.partition_type(SCHEMA).fields[0].field_type == T.UnknownType()
     with pytest.raises(UnsupportedError):
-        spec.fields[1].transform.apply(LongType(), 1)
+        spec.fields[1].transform.apply(T.LongType(), 1)
     single = {"source-ids": [1], "field-id": 1000, "name": "x", "transform": "identity"}
     field = PartitionSpec.from_fields_json([single]).fields[0]
     assert field.to_json()["source-id"] == 1
@@ -275,7 +257,7 @@ def test_paths_of_hours() -> None:
     """Rule 312."""
     spec = spec_for(SCHEMA, ["hour(ts)"])
     hours = spec.fields[0].transform.apply(
-        TimestamptzType(), coerce(TimestamptzType(), "2024-01-01T10:59:59Z")
+        T.TimestamptzType(), coerce(T.TimestamptzType(), "2024-01-01T10:59:59Z")
     )
     assert spec.partition_path(SCHEMA, (hours,)) == "ts_hour=2024-01-01-10"
 
@@ -283,14 +265,14 @@ def test_paths_of_hours() -> None:
 def test_truncation_by_the_specification() -> None:
     """Rules 85-88."""
     ten, fifty, three = TruncateTransform(10), TruncateTransform(50), TruncateTransform(3)
-    assert [ten.apply(IntegerType(), v) for v in (1, -1, 10, 0, -10, None)] == [
+    assert [ten.apply(T.IntegerType(), v) for v in (1, -1, 10, 0, -10, None)] == [
         0, -10, 10, 0, -10, None,
     ]  # fmt: skip
-    assert fifty.apply(DecimalType(9, 2), Decimal("10.65")) == Decimal("10.50")
-    assert fifty.apply(DecimalType(9, 2), Decimal("-0.05")) == Decimal("-0.50")
-    assert three.apply(StringType(), "iceberg") == "ice"
-    assert three.apply(StringType(), "🥶🥶🥶🥶") == "🥶🥶🥶"
-    assert three.apply(BinaryType(), b"\x01\x02\x03\x04") == b"\x01\x02\x03"
+    assert fifty.apply(T.DecimalType(9, 2), Decimal("10.65")) == Decimal("10.50")
+    assert fifty.apply(T.DecimalType(9, 2), Decimal("-0.05")) == Decimal("-0.50")
+    assert three.apply(T.StringType(), "iceberg") == "ice"
+    assert three.apply(T.StringType(), "🥶🥶🥶🥶") == "🥶🥶🥶"
+    assert three.apply(T.BinaryType(), b"\x01\x02\x03\x04") == b"\x01\x02\x03"
 
 
 @pytest.mark.parametrize(
@@ -304,49 +286,51 @@ def test_truncation_by_the_specification() -> None:
 )
 def test_time_transforms_floor(moment: str, year: int, month: int, day: int, hour: int) -> None:
     """Rules 80, 89: also nanoseconds and dates, before 1970 towards the past."""
-    for source_type in (TimestampType(), TimestampNanoType()):
+    for source_type in (T.TimestampType(), T.TimestampNanoType()):
         value = coerce(source_type, moment)
         assert YearTransform().apply(source_type, value) == year
         assert MonthTransform().apply(source_type, value) == month
         assert DayTransform().apply(source_type, value) == day
         assert HourTransform().apply(source_type, value) == hour
-    days = coerce(DateType(), moment[:10])
-    assert YearTransform().apply(DateType(), days) == year
-    assert MonthTransform().apply(DateType(), days) == month
+    days = coerce(T.DateType(), moment[:10])
+    assert YearTransform().apply(T.DateType(), days) == year
+    assert MonthTransform().apply(T.DateType(), days) == month
     with pytest.raises(ValidationError):
-        HourTransform().apply(DateType(), days)
-    assert DayTransform().result_type(TimestampType()) == DateType()
+        HourTransform().apply(T.DateType(), days)
+    assert DayTransform().result_type(T.TimestampType()) == T.DateType()
 
 
 @given(st.datetimes())
 def test_time_transforms_agree_with_datetime(moment: datetime) -> None:
-    micros = coerce(TimestampType(), moment)
-    assert YearTransform().apply(TimestampType(), micros) == moment.year - 1970
-    assert MonthTransform().apply(TimestampType(), micros) == (
+    micros = coerce(T.TimestampType(), moment)
+    assert YearTransform().apply(T.TimestampType(), micros) == moment.year - 1970
+    assert MonthTransform().apply(T.TimestampType(), micros) == (
         (moment.year - 1970) * 12 + moment.month - 1
     )
     since = moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    assert DayTransform().apply(TimestampType(), micros) == since.days
-    assert HourTransform().apply(TimestampType(), micros) == since // timedelta(hours=1)
+    assert DayTransform().apply(T.TimestampType(), micros) == since.days
+    assert HourTransform().apply(T.TimestampType(), micros) == since // timedelta(hours=1)
     assert (
-        DayTransform().human_string(DateType(), since.days)
+        DayTransform().human_string(T.DateType(), since.days)
         == (date(1970, 1, 1) + timedelta(days=since.days)).isoformat()
     )
 
 
-ORDERED: list[tuple[IcebergType, Transform]] = [
-    (LongType(), TruncateTransform(7)),
-    (LongType(), IdentityTransform()),
-    (TimestampType(), YearTransform()),
-    (TimestampType(), MonthTransform()),
-    (TimestampType(), DayTransform()),
-    (TimestampNanoType(), HourTransform()),
+ORDERED: list[tuple[T.IcebergType, Transform]] = [
+    (T.LongType(), TruncateTransform(7)),
+    (T.LongType(), IdentityTransform()),
+    (T.TimestampType(), YearTransform()),
+    (T.TimestampType(), MonthTransform()),
+    (T.TimestampType(), DayTransform()),
+    (T.TimestampNanoType(), HourTransform()),
 ]
 
 
 @pytest.mark.parametrize(("source_type", "transform"), ORDERED)
 @given(a=st.integers(-(2**63), 2**63 - 1), b=st.integers(-(2**63), 2**63 - 1))
-def test_order_is_preserved(source_type: IcebergType, transform: Transform, a: int, b: int) -> None:
+def test_order_is_preserved(
+    source_type: T.IcebergType, transform: Transform, a: int, b: int
+) -> None:
     assert transform.preserves_order
     low, high = sorted((a, b))
     assert transform.apply(source_type, low) <= transform.apply(source_type, high)
@@ -357,20 +341,20 @@ def test_order_is_preserved(source_type: IcebergType, transform: Transform, a: i
 def test_string_truncation_preserves_order(a: str, b: str, width: int) -> None:
     low, high = sorted((a, b))
     transform = TruncateTransform(width)
-    assert transform.apply(StringType(), low) <= transform.apply(StringType(), high)
-    assert low.startswith(transform.apply(StringType(), low))
+    assert transform.apply(T.StringType(), low) <= transform.apply(T.StringType(), high)
+    assert low.startswith(transform.apply(T.StringType(), low))
 
 
 @given(st.integers(1, 2**31 - 1), st.text())
 def test_buckets_are_in_range(buckets: int, value: str) -> None:
-    assert 0 <= BucketTransform(buckets).apply(StringType(), value) < buckets
+    assert 0 <= BucketTransform(buckets).apply(T.StringType(), value) < buckets
 
 
 def test_null_gives_null() -> None:
     """Rule 83."""
     for text in ("identity", "bucket[4]", "truncate[4]", "void"):
-        assert parse_transform(text).apply(LongType(), None) is None
-    assert parse_transform("day").human_string(DateType(), None) == "null"
+        assert parse_transform(text).apply(T.LongType(), None) is None
+    assert parse_transform("day").human_string(T.DateType(), None) == "null"
 
 
 def evolve(spec: PartitionSpec, *more: PartitionSpec, version: int = 2) -> PartitionEvolution:
@@ -439,7 +423,7 @@ def test_unified_partition_type() -> None:
         (1001, "shard", "int", False),
         (1002, "ts_day", "date", False),
     ]
-    assert unified_partition_type([UNPARTITIONED], SCHEMA) == StructType()
+    assert unified_partition_type([UNPARTITIONED], SCHEMA) == T.StructType()
 
 
 def test_unified_partition_type_of_v1() -> None:
@@ -461,7 +445,9 @@ def test_unified_names_stay_apart() -> None:
 
 
 def test_rebinding_to_fresh_ids() -> None:
-    fresh = Schema((NestedField(5, "ts", TimestamptzType()), NestedField(6, "id", LongType())))
+    fresh = Schema(
+        (T.NestedField(5, "ts", T.TimestamptzType()), T.NestedField(6, "id", T.LongType()))
+    )
     spec = spec_for(SCHEMA, ["month(ts)", "bucket(16, id)"], spec_id=4)
     assert [f.source_id for f in rebind_spec(spec, SCHEMA, fresh).fields] == [5, 6]
     order = order_for(SCHEMA, ["id", "day(ts)"])

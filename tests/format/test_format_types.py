@@ -14,77 +14,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import InvalidMetadataError, ValidationError
+from frazil.format import types as T
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import check_added_field, initial_value, write_value
 from frazil.format.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from frazil.format.schema.types_json import parse_type, type_to_json
 from frazil.format.sorting import SortOrder
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-    as_type,
-)
 
 JSON_FORMS = [
-    ("boolean", BooleanType()),
-    ("int", IntegerType()),
-    ("long", LongType()),
-    ("float", FloatType()),
-    ("double", DoubleType()),
-    ("decimal(9,2)", DecimalType(9, 2)),
-    ("decimal( 38 , 0 )", DecimalType(38, 0)),
-    ("date", DateType()),
-    ("time", TimeType()),
-    ("timestamp", TimestampType()),
-    ("timestamptz", TimestamptzType()),
-    ("timestamp_ns", TimestampNanoType()),
-    ("timestamptz_ns", TimestamptzNanoType()),
-    ("string", StringType()),
-    ("uuid", UUIDType()),
-    ("fixed[16]", FixedType(16)),
-    ("fixed[ 16 ]", FixedType(16)),
-    ("binary", BinaryType()),
-    ("unknown", UnknownType()),
-    ("variant", VariantType()),
-    ("geometry", GeometryType()),
-    ("geometry(srid:4326)", GeometryType("srid:4326")),
-    ("geometry( srid:4326 )", GeometryType("srid:4326")),
-    ("geometry(OGC:CRS84)", GeometryType()),
-    ("geometry(projjson:my.crs)", GeometryType("projjson:my.crs")),
-    ("geography", GeographyType()),
-    ("geography(srid:4326, spherical)", GeographyType("srid:4326")),
-    ("geography(srid:4326,karney)", GeographyType("srid:4326", "karney")),
-    ("geography( OGC:CRS84 , vincenty )", GeographyType(algorithm="vincenty")),
-    ("LONG", LongType()),
+    ("boolean", T.BooleanType()),
+    ("int", T.IntegerType()),
+    ("long", T.LongType()),
+    ("float", T.FloatType()),
+    ("double", T.DoubleType()),
+    ("decimal(9,2)", T.DecimalType(9, 2)),
+    ("decimal( 38 , 0 )", T.DecimalType(38, 0)),
+    ("date", T.DateType()),
+    ("time", T.TimeType()),
+    ("timestamp", T.TimestampType()),
+    ("timestamptz", T.TimestamptzType()),
+    ("timestamp_ns", T.TimestampNanoType()),
+    ("timestamptz_ns", T.TimestamptzNanoType()),
+    ("string", T.StringType()),
+    ("uuid", T.UUIDType()),
+    ("fixed[16]", T.FixedType(16)),
+    ("fixed[ 16 ]", T.FixedType(16)),
+    ("binary", T.BinaryType()),
+    ("unknown", T.UnknownType()),
+    ("variant", T.VariantType()),
+    ("geometry", T.GeometryType()),
+    ("geometry(srid:4326)", T.GeometryType("srid:4326")),
+    ("geometry( srid:4326 )", T.GeometryType("srid:4326")),
+    ("geometry(OGC:CRS84)", T.GeometryType()),
+    ("geometry(projjson:my.crs)", T.GeometryType("projjson:my.crs")),
+    ("geography", T.GeographyType()),
+    ("geography(srid:4326, spherical)", T.GeographyType("srid:4326")),
+    ("geography(srid:4326,karney)", T.GeographyType("srid:4326", "karney")),
+    ("geography( OGC:CRS84 , vincenty )", T.GeographyType(algorithm="vincenty")),
+    ("LONG", T.LongType()),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), JSON_FORMS)
-def test_primitive_json(text: str, expected: IcebergType) -> None:
+def test_primitive_json(text: str, expected: T.IcebergType) -> None:
     """Rule 197."""
     assert parse_type(text) == expected
     assert parse_type(str(expected)) == expected
@@ -95,15 +68,15 @@ def test_primitive_json(text: str, expected: IcebergType) -> None:
 @pytest.mark.parametrize(
     ("value_type", "text"),
     [
-        (DecimalType(9, 2), "decimal(9, 2)"),
-        (FixedType(16), "fixed[16]"),
-        (GeometryType(), "geometry"),
-        (GeographyType(), "geography"),
-        (GeometryType("srid:4326"), "geometry(srid:4326)"),
-        (GeographyType("srid:4326", "andoyer"), "geography(srid:4326, andoyer)"),
+        (T.DecimalType(9, 2), "decimal(9, 2)"),
+        (T.FixedType(16), "fixed[16]"),
+        (T.GeometryType(), "geometry"),
+        (T.GeographyType(), "geography"),
+        (T.GeometryType("srid:4326"), "geometry(srid:4326)"),
+        (T.GeographyType("srid:4326", "andoyer"), "geography(srid:4326, andoyer)"),
     ],
 )
-def test_str_is_the_json_form(value_type: IcebergType, text: str) -> None:
+def test_str_is_the_json_form(value_type: T.IcebergType, text: str) -> None:
     assert str(value_type) == text
 
 
@@ -151,13 +124,13 @@ def test_malformed_types(wrong: Any) -> None:
 
 
 def test_users_names() -> None:
-    assert as_type("bigint") == LongType()
-    assert as_type("Timestamp_NTZ") == TimestampType()
-    assert as_type(DateType()) == DateType()
-    assert as_type("decimal(10,2)") == DecimalType(10, 2)
+    assert T.as_type("bigint") == T.LongType()
+    assert T.as_type("Timestamp_NTZ") == T.TimestampType()
+    assert T.as_type(T.DateType()) == T.DateType()
+    assert T.as_type("decimal(10,2)") == T.DecimalType(10, 2)
     for wrong in ("array<int>", 5):
         with pytest.raises(ValidationError):
-            as_type(wrong)  # type: ignore[arg-type]
+            T.as_type(wrong)  # type: ignore[arg-type]
 
 
 POINT = {
@@ -238,13 +211,13 @@ def test_defaults_are_internal_values(text: str, json_value: Any, expected: Any)
 @pytest.mark.parametrize(
     ("field", "missing"),
     [
-        (NestedField(1, "a", IntegerType(), True, None, 1, None), "write default"),
-        (NestedField(1, "a", IntegerType(), True, None, None, 1), "initial default"),
-        (NestedField(1, "a", IntegerType(), True, None, 1, 2), None),
-        (NestedField(1, "a", IntegerType()), None),
+        (T.NestedField(1, "a", T.IntegerType(), True, None, 1, None), "write default"),
+        (T.NestedField(1, "a", T.IntegerType(), True, None, None, 1), "initial default"),
+        (T.NestedField(1, "a", T.IntegerType(), True, None, 1, 2), None),
+        (T.NestedField(1, "a", T.IntegerType()), None),
     ],
 )
-def test_required_fields_are_added_with_defaults(field: NestedField, missing: str | None) -> None:
+def test_required_fields_are_added_with_defaults(field: T.NestedField, missing: str | None) -> None:
     """Rules 36, 37."""
     if missing is None:
         check_added_field(field)
@@ -256,37 +229,39 @@ def test_required_fields_are_added_with_defaults(field: NestedField, missing: st
 def test_required_without_value_fails() -> None:
     """Rule 32."""
     with pytest.raises(ValidationError, match="required"):
-        write_value(NestedField(1, "a", IntegerType(), required=True, initial_default=1))
+        write_value(T.NestedField(1, "a", T.IntegerType(), required=True, initial_default=1))
 
 
 @pytest.mark.parametrize(
     ("field", "version", "message"),
     [
-        (NestedField(1, "a", UnknownType()), 2, "format version 3"),
-        (NestedField(1, "a", VariantType()), 1, "format version 3"),
-        (NestedField(1, "a", GeometryType()), 2, "format version 3"),
-        (NestedField(1, "a", GeographyType()), 2, "format version 3"),
-        (NestedField(1, "a", TimestampNanoType()), 2, "format version 3"),
-        (NestedField(1, "a", ListType(2, TimestamptzNanoType())), 2, "'a.element'"),
-        (NestedField(1, "a", UnknownType(), required=True), 3, "optional"),
-        (NestedField(1, "a", UnknownType(), write_default=1), 3, "must be null"),
-        (NestedField(1, "a", VariantType(), initial_default=1), 3, "must be null"),
-        (NestedField(1, "a", GeometryType(), initial_default=b""), 3, "must be null"),
-        (NestedField(1, "a", GeographyType(), write_default=b""), 3, "must be null"),
+        (T.NestedField(1, "a", T.UnknownType()), 2, "format version 3"),
+        (T.NestedField(1, "a", T.VariantType()), 1, "format version 3"),
+        (T.NestedField(1, "a", T.GeometryType()), 2, "format version 3"),
+        (T.NestedField(1, "a", T.GeographyType()), 2, "format version 3"),
+        (T.NestedField(1, "a", T.TimestampNanoType()), 2, "format version 3"),
+        (T.NestedField(1, "a", T.ListType(2, T.TimestamptzNanoType())), 2, "'a.element'"),
+        (T.NestedField(1, "a", T.UnknownType(), required=True), 3, "optional"),
+        (T.NestedField(1, "a", T.UnknownType(), write_default=1), 3, "must be null"),
+        (T.NestedField(1, "a", T.VariantType(), initial_default=1), 3, "must be null"),
+        (T.NestedField(1, "a", T.GeometryType(), initial_default=b""), 3, "must be null"),
+        (T.NestedField(1, "a", T.GeographyType(), write_default=b""), 3, "must be null"),
         (
-            NestedField(1, "a", StructType((NestedField(2, "b", LongType()),)), True, None, (1,)),
+            T.NestedField(
+                1, "a", T.StructType((T.NestedField(2, "b", T.LongType()),)), True, None, (1,)
+            ),
             3,
             "null or empty",
         ),
-        (NestedField(1, "a", LongType(), initial_default=1), 2, "initial default"),
-        (NestedField(2147483448, "a", LongType()), 2, "out of range"),
-        (NestedField(2147483447, "a", LongType()), 1, None),
-        (NestedField(1, "a", VariantType()), 3, None),
-        (NestedField(1, "a", UnknownType()), 3, None),
-        (NestedField(1, "a", LongType(), initial_default=1), 3, None),
+        (T.NestedField(1, "a", T.LongType(), initial_default=1), 2, "initial default"),
+        (T.NestedField(2147483448, "a", T.LongType()), 2, "out of range"),
+        (T.NestedField(2147483447, "a", T.LongType()), 1, None),
+        (T.NestedField(1, "a", T.VariantType()), 3, None),
+        (T.NestedField(1, "a", T.UnknownType()), 3, None),
+        (T.NestedField(1, "a", T.LongType(), initial_default=1), 3, None),
     ],
 )
-def test_check_types_for(field: NestedField, version: int, message: str | None) -> None:
+def test_check_types_for(field: T.NestedField, version: int, message: str | None) -> None:
     """Rules 17, 29, 38, 39, 66."""
     schema = Schema((field,))
     if message is None:
@@ -297,8 +272,8 @@ def test_check_types_for(field: NestedField, version: int, message: str | None) 
 
 
 def in_struct(required: bool) -> Schema:
-    inner = StructType((NestedField(2, "b", LongType(), required=True),))
-    return Schema((NestedField(1, "a", inner, required=required),), 0, (2,))
+    inner = T.StructType((T.NestedField(2, "b", T.LongType(), required=True),))
+    return Schema((T.NestedField(1, "a", inner, required=required),), 0, (2,))
 
 
 def test_identifier_fields() -> None:
@@ -313,26 +288,26 @@ def test_identifier_fields() -> None:
 @pytest.mark.parametrize(
     ("field_type", "required", "field_id", "message"),
     [
-        (LongType(), False, 1, "optional"),
-        (DoubleType(), True, 1, "floating"),
-        (FloatType(), True, 1, "floating"),
-        (StructType(()), True, 1, "not a primitive"),
-        (VariantType(), True, 1, "not a primitive"),
-        (ListType(2, LongType(), True), True, 2, "in a list or a map"),
-        (MapType(2, LongType(), 3, LongType(), True), True, 3, "in a list or a map"),
-        (LongType(), True, 9, "no column of id 9"),
+        (T.LongType(), False, 1, "optional"),
+        (T.DoubleType(), True, 1, "floating"),
+        (T.FloatType(), True, 1, "floating"),
+        (T.StructType(()), True, 1, "not a primitive"),
+        (T.VariantType(), True, 1, "not a primitive"),
+        (T.ListType(2, T.LongType(), True), True, 2, "in a list or a map"),
+        (T.MapType(2, T.LongType(), 3, T.LongType(), True), True, 3, "in a list or a map"),
+        (T.LongType(), True, 9, "no column of id 9"),
     ],
 )
 def test_not_identifiers(
-    field_type: IcebergType, required: bool, field_id: int, message: str
+    field_type: T.IcebergType, required: bool, field_id: int, message: str
 ) -> None:
     """Rule 65."""
     with pytest.raises(ValidationError, match=message):
-        Schema((NestedField(1, "a", field_type, required=required),), 0, (field_id,))
+        Schema((T.NestedField(1, "a", field_type, required=required),), 0, (field_id,))
 
 
 def test_lookup_errors_and_ambiguity() -> None:
-    schema = Schema((NestedField(1, "a", LongType()), NestedField(2, "A", LongType())))
+    schema = Schema((T.NestedField(1, "a", T.LongType()), T.NestedField(2, "A", T.LongType())))
     assert schema.find_field("A").field_id == 2
     with pytest.raises(ValidationError, match="ambiguous"):
         schema.find_field("a", case_sensitive=False)
@@ -342,8 +317,8 @@ def test_lookup_errors_and_ambiguity() -> None:
         schema.find_field(7)
     dotted = Schema(
         (
-            NestedField(1, "a.b", LongType()),
-            NestedField(2, "a", StructType((NestedField(3, "b", LongType()),))),
+            T.NestedField(1, "a.b", T.LongType()),
+            T.NestedField(2, "a", T.StructType((T.NestedField(3, "b", T.LongType()),))),
         )
     )
     with pytest.raises(ValidationError, match="ambiguous"):
@@ -355,12 +330,12 @@ def test_lookup_errors_and_ambiguity() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        (NestedField(1, "a", LongType()), NestedField(1, "b", LongType())),
-        (NestedField(1, "a", LongType()), NestedField(2, "a", LongType())),
-        (NestedField(1, "a", ListType(1, LongType())),),
+        (T.NestedField(1, "a", T.LongType()), T.NestedField(1, "b", T.LongType())),
+        (T.NestedField(1, "a", T.LongType()), T.NestedField(2, "a", T.LongType())),
+        (T.NestedField(1, "a", T.ListType(1, T.LongType())),),
     ],
 )
-def test_ids_and_names_are_unique(fields: tuple[NestedField, ...]) -> None:
+def test_ids_and_names_are_unique(fields: tuple[T.NestedField, ...]) -> None:
     """Rule 14."""
     with pytest.raises(ValidationError):
         Schema(fields)
@@ -393,15 +368,15 @@ def test_malformed_schemas(wrong: Any) -> None:
         Schema.from_json(wrong)
 
 
-def primitive_types() -> st.SearchStrategy[IcebergType]:
+def primitive_types() -> st.SearchStrategy[T.IcebergType]:
     plain = [expected for _, expected in JSON_FORMS]
     decimals = st.integers(1, 38).flatmap(
-        lambda precision: st.builds(DecimalType, st.just(precision), st.integers(0, precision))
+        lambda precision: st.builds(T.DecimalType, st.just(precision), st.integers(0, precision))
     )
-    return st.one_of(st.sampled_from(plain), decimals, st.builds(FixedType, st.integers(0, 99)))
+    return st.one_of(st.sampled_from(plain), decimals, st.builds(T.FixedType, st.integers(0, 99)))
 
 
-def nested_types(inner: st.SearchStrategy[IcebergType]) -> st.SearchStrategy[IcebergType]:
+def nested_types(inner: st.SearchStrategy[T.IcebergType]) -> st.SearchStrategy[T.IcebergType]:
     names = st.lists(
         st.text(
             st.characters(exclude_characters=".", exclude_categories=["Cs"]), min_size=1, max_size=4
@@ -413,15 +388,15 @@ def nested_types(inner: st.SearchStrategy[IcebergType]) -> st.SearchStrategy[Ice
     structs = names.flatmap(
         lambda chosen: st.tuples(
             *(
-                st.builds(NestedField, st.just(0), st.just(name), inner, st.booleans())
+                st.builds(T.NestedField, st.just(0), st.just(name), inner, st.booleans())
                 for name in chosen
             )
-        ).map(StructType)
+        ).map(T.StructType)
     )
     return st.one_of(
         structs,
-        st.builds(ListType, st.just(0), inner, st.booleans()),
-        st.builds(MapType, st.just(0), inner, st.just(0), inner, st.booleans()),
+        st.builds(T.ListType, st.just(0), inner, st.booleans()),
+        st.builds(T.MapType, st.just(0), inner, st.just(0), inner, st.booleans()),
     )
 
 
@@ -429,10 +404,10 @@ TYPES = st.recursive(primitive_types(), nested_types, max_leaves=12)
 
 
 @given(TYPES)
-def test_types_and_schemas_round_trip(value_type: IcebergType) -> None:
+def test_types_and_schemas_round_trip(value_type: T.IcebergType) -> None:
     fresh = assign_fresh_type_ids(value_type, after=1)
     assert parse_type(json.loads(json.dumps(type_to_json(fresh)))) == fresh
-    schema = Schema((NestedField(1, "column", fresh),))
+    schema = Schema((T.NestedField(1, "column", fresh),))
     assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
     assert schema.field_ids == frozenset(range(1, schema.highest_field_id + 1))
     assert schema.select(["column"]) == schema
@@ -445,15 +420,15 @@ def test_types_and_schemas_round_trip(value_type: IcebergType) -> None:
 def test_fresh_ids_keep_defaults_docs_and_identifiers() -> None:
     schema = Schema(
         (
-            NestedField(7, "a", LongType(), True, "doc", 1, 2),
-            NestedField(9, "b", ListType(3, StringType())),
+            T.NestedField(7, "a", T.LongType(), True, "doc", 1, 2),
+            T.NestedField(9, "b", T.ListType(3, T.StringType())),
         ),
         4,
         (7,),
     )
     fresh = assign_fresh_ids(schema, after=10)
-    assert fresh.fields[0] == NestedField(11, "a", LongType(), True, "doc", 1, 2)
-    assert fresh.fields[1] == NestedField(12, "b", ListType(13, StringType()))
+    assert fresh.fields[0] == T.NestedField(11, "a", T.LongType(), True, "doc", 1, 2)
+    assert fresh.fields[1] == T.NestedField(12, "b", T.ListType(13, T.StringType()))
     assert (fresh.schema_id, fresh.identifier_field_ids) == (4, (11,))
 
 

@@ -17,18 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
+from frazil.format import types as T
 from frazil.format.schema.types_json import parse_type
-from frazil.format.types import (
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    VariantType,
-)
 from frazil.format.values import civil, coerce, from_bytes, from_json, to_bytes, to_json, to_python
 from frazil.format.values.hashing import bucket_hash
 
@@ -74,7 +64,7 @@ def test_hashes_of_nan_agree() -> None:
 
 def test_no_hash_for_variant() -> None:
     with pytest.raises(UnsupportedError):
-        bucket_hash(VariantType(), b"")
+        bucket_hash(T.VariantType(), b"")
 
 
 @pytest.mark.parametrize(
@@ -171,11 +161,11 @@ def test_json(text: str, value: Any, expected: Any) -> None:
     assert from_json(parse_type(text), expected) == value
 
 
-NESTED = StructType(
+NESTED = T.StructType(
     (
-        NestedField(1, "a", LongType()),
-        NestedField(2, "b", ListType(4, StringType())),
-        NestedField(3, "c", MapType(5, StringType(), 6, TimestampType())),
+        T.NestedField(1, "a", T.LongType()),
+        T.NestedField(2, "b", T.ListType(4, T.StringType())),
+        T.NestedField(3, "c", T.MapType(5, T.StringType(), 6, T.TimestampType())),
     )
 )
 
@@ -192,7 +182,7 @@ def test_nested_json() -> None:
     assert from_json(NESTED, expected) == value
     assert from_json(NESTED, {"1": 1}) == (1, None, None)
     with pytest.raises(UnsupportedError):
-        to_json(VariantType(), 1)
+        to_json(T.VariantType(), 1)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +358,7 @@ def test_nested_coercion() -> None:
         with pytest.raises(ValidationError):
             coerce(NESTED, wrong)
     with pytest.raises(UnsupportedError):
-        coerce(VariantType(), 1)
+        coerce(T.VariantType(), 1)
 
 
 def test_to_python() -> None:
@@ -417,7 +407,7 @@ def values_of(text: str) -> st.SearchStrategy[Any]:
 )  # fmt: skip
 @given(data=st.data())
 def test_round_trips(text: str, data: st.DataObject) -> None:
-    value_type: IcebergType = parse_type(text)
+    value_type: T.IcebergType = parse_type(text)
     value = data.draw(values_of(text))
     assert from_bytes(value_type, to_bytes(value_type, value)) == value
     assert from_json(value_type, json.loads(json.dumps(to_json(value_type, value)))) == value
@@ -434,7 +424,7 @@ def test_calendar_agrees_with_datetime(day: date) -> None:
 
 @given(st.datetimes())
 def test_timestamps_agree_with_datetime(moment: datetime) -> None:
-    micros = coerce(TimestampType(), moment)
-    assert to_python(TimestampType(), micros) == moment
-    assert coerce(TimestampType(), moment.isoformat(sep=" ")) == micros
-    assert to_json(TimestampType(), micros) == moment.isoformat(timespec="microseconds")
+    micros = coerce(T.TimestampType(), moment)
+    assert to_python(T.TimestampType(), micros) == moment
+    assert coerce(T.TimestampType(), moment.isoformat(sep=" ")) == micros
+    assert to_json(T.TimestampType(), micros) == moment.isoformat(timespec="microseconds")

@@ -15,50 +15,38 @@ from pyiceberg.table.update.schema import UpdateSchema as PeerUpdate
 
 from ci_share import examples
 from frazil.errors import EvolutionError, ValidationError
+from frazil.format import types as T
 from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    UnknownType,
-)
 
 BASE = Schema(
     (
-        NestedField(1, "id", LongType(), required=True),
-        NestedField(2, "n", IntegerType()),
-        NestedField(
+        T.NestedField(1, "id", T.LongType(), required=True),
+        T.NestedField(2, "n", T.IntegerType()),
+        T.NestedField(
             3,
             "s",
-            StructType((NestedField(4, "x", FloatType()), NestedField(5, "y", DateType()))),
-        ),
-        NestedField(6, "arr", ListType(7, StructType((NestedField(8, "x", IntegerType()),)))),
-        NestedField(
-            9,
-            "m",
-            MapType(
-                10,
-                StructType((NestedField(14, "k", IntegerType()),)),
-                11,
-                StructType((NestedField(12, "x", DecimalType(9, 2)),)),
+            T.StructType(
+                (T.NestedField(4, "x", T.FloatType()), T.NestedField(5, "y", T.DateType()))
             ),
         ),
-        NestedField(13, "day", DateType()),
+        T.NestedField(
+            6, "arr", T.ListType(7, T.StructType((T.NestedField(8, "x", T.IntegerType()),)))
+        ),
+        T.NestedField(
+            9,
+            "m",
+            T.MapType(
+                10,
+                T.StructType((T.NestedField(14, "k", T.IntegerType()),)),
+                11,
+                T.StructType((T.NestedField(12, "x", T.DecimalType(9, 2)),)),
+            ),
+        ),
+        T.NestedField(13, "day", T.DateType()),
     ),
     schema_id=4,
     identifier_field_ids=(1,),
@@ -76,15 +64,15 @@ def names(schema: Schema) -> list[str]:
 def test_added_columns_take_ids_that_were_never_used() -> None:
     """Rules 48, 51: from last-column-id, in Java's order, the struct's own fields first."""
     evolution = evolve()
-    nested = StructType(
+    nested = T.StructType(
         (
-            NestedField(1, "a", ListType(2, StringType())),
-            NestedField(3, "b", IntegerType(), doc="inner"),
+            T.NestedField(1, "a", T.ListType(2, T.StringType())),
+            T.NestedField(3, "b", T.IntegerType(), doc="inner"),
         )
     )
     evolution.add_column("tip", "decimal(9, 2)", doc="what was paid on top")
-    evolution.add_column("s.z", nested).add_column("arr.element.w", LongType())
-    evolution.add_column("arr.v", LongType()).add_column("m.value.w", "string")
+    evolution.add_column("s.z", nested).add_column("arr.element.w", T.LongType())
+    evolution.add_column("arr.v", T.LongType()).add_column("m.value.w", "string")
     schema = evolution.apply()
     found = {name: schema.find_field(name).field_id for name in schema.column_names}
     assert found["tip"] == 21
@@ -120,9 +108,9 @@ def test_names_before_and_after_changes() -> None:
     swapped = evolve().rename_column("n", "day").rename_column("day", "n").apply()
     assert (swapped.find_field("n").field_id, swapped.find_field("day").field_id) == (13, 2)
     renamed = evolve().rename_column("s", "t").add_column("t.z", "int").rename_column("s.x", "w")
-    assert renamed.update_column("t.w", "double", doc="d").apply().find_field("t.w") == NestedField(
-        4, "w", DoubleType(), doc="d"
-    )
+    assert renamed.update_column("t.w", "double", doc="d").apply().find_field(
+        "t.w"
+    ) == T.NestedField(4, "w", T.DoubleType(), doc="d")
 
 
 def test_case_insensitive_names() -> None:
@@ -133,23 +121,23 @@ def test_case_insensitive_names() -> None:
 
 
 PROMOTIONS = [
-    (IntegerType(), LongType(), 1),
-    (FloatType(), DoubleType(), 1),
-    (DecimalType(9, 2), DecimalType(11, 2), 1),
-    (DateType(), TimestampType(), 3),
-    (DateType(), TimestampNanoType(), 3),
-    (UnknownType(), StringType(), 3),
-    (UnknownType(), ListType(1, LongType()), 3),
+    (T.IntegerType(), T.LongType(), 1),
+    (T.FloatType(), T.DoubleType(), 1),
+    (T.DecimalType(9, 2), T.DecimalType(11, 2), 1),
+    (T.DateType(), T.TimestampType(), 3),
+    (T.DateType(), T.TimestampNanoType(), 3),
+    (T.UnknownType(), T.StringType(), 3),
+    (T.UnknownType(), T.ListType(1, T.LongType()), 3),
 ]
 REFUSED = [
-    (LongType(), IntegerType()),
-    (DoubleType(), FloatType()),
-    (DecimalType(9, 2), DecimalType(11, 3)),
-    (DecimalType(9, 2), DecimalType(8, 2)),
-    (DateType(), TimestamptzType()),
-    (IntegerType(), DoubleType()),
-    (IntegerType(), StringType()),
-    (StructType((NestedField(2, "a", IntegerType()),)), IntegerType()),
+    (T.LongType(), T.IntegerType()),
+    (T.DoubleType(), T.FloatType()),
+    (T.DecimalType(9, 2), T.DecimalType(11, 3)),
+    (T.DecimalType(9, 2), T.DecimalType(8, 2)),
+    (T.DateType(), T.TimestamptzType()),
+    (T.IntegerType(), T.DoubleType()),
+    (T.IntegerType(), T.StringType()),
+    (T.StructType((T.NestedField(2, "a", T.IntegerType()),)), T.IntegerType()),
 ]
 
 
@@ -157,7 +145,7 @@ REFUSED = [
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_promotions(source: Any, target: Any, since: int, version: int) -> None:
     """Rules 44, 45."""
-    evolution = SchemaEvolution(Schema((NestedField(1, "c", source),)), 1, version)
+    evolution = SchemaEvolution(Schema((T.NestedField(1, "c", source),)), 1, version)
     if version < since:
         with pytest.raises(EvolutionError, match=r"column 'c' from .* to .*format version"):
             evolution.update_column("c", target)
@@ -169,7 +157,7 @@ def test_promotions(source: Any, target: Any, since: int, version: int) -> None:
 @pytest.mark.parametrize(("source", "target"), REFUSED)
 def test_refused_promotions(source: Any, target: Any) -> None:
     with pytest.raises(EvolutionError, match="cannot change column 'c' from"):
-        SchemaEvolution(Schema((NestedField(1, "c", source),)), 2, 3).update_column("c", target)
+        SchemaEvolution(Schema((T.NestedField(1, "c", source),)), 2, 3).update_column("c", target)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +178,7 @@ def test_a_promotion_must_keep_partition_values(transform: str, allowed: bool) -
 def test_defaults() -> None:
     """Rules 34-36, 39, 45."""
     evolution = evolve(3).add_column("c", "int", default=7, required=True)
-    evolution.add_column("p", StructType((NestedField(1, "x", LongType()),)), default={})
+    evolution.add_column("p", T.StructType((T.NestedField(1, "x", T.LongType()),)), default={})
     evolution.update_column("c", default=8).add_column("d", "date", default="1970-01-02")
     schema = evolution.update_column("d", "timestamp").apply()
     c, p, d = (schema.find_field(name) for name in "cpd")
@@ -209,7 +197,7 @@ def test_defaults() -> None:
         ("double", "NaN"),
         ("float", math.inf),
         ("double", -math.inf),
-        (ListType(1, DoubleType()), [1.5, math.nan]),
+        (T.ListType(1, T.DoubleType()), [1.5, math.nan]),
     ],
 )
 def test_defaults_that_json_has_no_number_for(column_type: Any, default: Any) -> None:
@@ -218,15 +206,15 @@ def test_defaults_that_json_has_no_number_for(column_type: Any, default: Any) ->
         evolve(3).add_column("c", column_type, default=default)
     with pytest.raises(EvolutionError, match="no NaN and no infinity"):
         evolve(3).add_column("c", column_type).update_column("c", default=default)
-    double = NestedField(1, "c", DoubleType(), initial_default=math.nan)
+    double = T.NestedField(1, "c", T.DoubleType(), initial_default=math.nan)
     with pytest.raises(EvolutionError, match="no NaN and no infinity"):
-        evolve(3).add_column("p", StructType((double,)))
+        evolve(3).add_column("p", T.StructType((double,)))
     with pytest.raises(ValidationError, match="no NaN and no infinity"):
         new_table_metadata(Schema((double,)), location="l", format_version=3)
 
 
 def test_a_column_with_such_a_default_of_another_engine_can_be_changed() -> None:
-    held = NestedField(1, "c", DoubleType(), initial_default=math.inf, write_default=math.inf)
+    held = T.NestedField(1, "c", T.DoubleType(), initial_default=math.inf, write_default=math.inf)
     schema = SchemaEvolution(Schema((held,)), 1, 3).rename_column("c", "d").apply()
     assert schema.find_field("d").initial_default == math.inf
     schema = SchemaEvolution(schema, 1, 3).update_column("d", default=1.5).apply()
@@ -292,26 +280,26 @@ def test_what_is_not_allowed_says_why(change: Any, says: str) -> None:
 def test_union_by_name() -> None:
     other = Schema(
         (
-            NestedField(1, "new", StringType(), required=True, doc="n"),
-            NestedField(2, "n", LongType(), doc="wider"),
-            NestedField(3, "id", IntegerType(), required=True),
-            NestedField(
+            T.NestedField(1, "new", T.StringType(), required=True, doc="n"),
+            T.NestedField(2, "n", T.LongType(), doc="wider"),
+            T.NestedField(3, "id", T.IntegerType(), required=True),
+            T.NestedField(
                 4,
                 "s",
-                StructType(
+                T.StructType(
                     (
-                        NestedField(5, "z", ListType(6, IntegerType())),
-                        NestedField(7, "x", FloatType()),
+                        T.NestedField(5, "z", T.ListType(6, T.IntegerType())),
+                        T.NestedField(7, "x", T.FloatType()),
                     )
                 ),
             ),
-            NestedField(
+            T.NestedField(
                 8,
                 "arr",
-                ListType(
+                T.ListType(
                     9,
-                    StructType(
-                        (NestedField(10, "x", LongType()), NestedField(11, "y", LongType()))
+                    T.StructType(
+                        (T.NestedField(10, "x", T.LongType()), T.NestedField(11, "y", T.LongType()))
                     ),
                 ),
             ),
@@ -319,19 +307,19 @@ def test_union_by_name() -> None:
     )
     schema = evolve().union_by_name(other).apply()
     assert names(schema) == [*names(BASE), "new"]
-    assert schema.find_field("n") == NestedField(2, "n", LongType(), doc="wider")
-    assert schema.find_type("id") == LongType()  # the narrower int fits
+    assert schema.find_field("n") == T.NestedField(2, "n", T.LongType(), doc="wider")
+    assert schema.find_type("id") == T.LongType()  # the narrower int fits
     assert schema.find_field("new").optional
     assert str(schema.find_type("s")) == (
         "struct<4: x: optional float, 5: y: optional date, 22: z: optional list<int>>"
         if schema.find_field("new").field_id == 21
         else ""
     )
-    assert schema.find_type("arr.element.x") == LongType()
+    assert schema.find_type("arr.element.x") == T.LongType()
     assert schema.find_field("arr.element.y").field_id == 24
     assert evolve().union_by_name(BASE).apply() == BASE
     with pytest.raises(EvolutionError, match="cannot change column 'n' from int to string"):
-        evolve().union_by_name(Schema((NestedField(1, "n", StringType()),)))
+        evolve().union_by_name(Schema((T.NestedField(1, "n", T.StringType()),)))
 
 
 PATHS = ["n", "s", "s.x", "s.y", "arr", "arr.element.x", "m.value.x", "day"]
@@ -397,7 +385,7 @@ def _peer_type(text: str) -> Any:
 
 @pytest.mark.parametrize("name", ["bigint", "BIGINT", "long", " long "])
 def test_types_are_named_as_users_name_them(name: str) -> None:
-    schema = Schema((NestedField(1, "a", IntegerType()),))
+    schema = Schema((T.NestedField(1, "a", T.IntegerType()),))
     change = SchemaEvolution(schema, 1, 2)
     change.update_column("a", name)
     change.add_column("b", name)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ci_share import examples
 from frazil.errors import EvolutionError, InvalidMetadataError
+from frazil.format import types as T
 from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import (
@@ -21,14 +22,6 @@ from frazil.format.schema.name_mapping import (
     evolved_mapping,
     mapping_for,
     with_names,
-)
-from frazil.format.types import (
-    IntegerType,
-    ListType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
 )
 
 # The example of the specification's section on column projection.
@@ -46,10 +39,12 @@ EXAMPLE = [
 ]
 SCHEMA = Schema(
     (
-        NestedField(1, "id", IntegerType()),
-        NestedField(2, "a.b", StringType()),
-        NestedField(3, "l", ListType(4, StructType((NestedField(5, "x", IntegerType()),)))),
-        NestedField(6, "m", MapType(7, StringType(), 8, IntegerType())),
+        T.NestedField(1, "id", T.IntegerType()),
+        T.NestedField(2, "a.b", T.StringType()),
+        T.NestedField(
+            3, "l", T.ListType(4, T.StructType((T.NestedField(5, "x", T.IntegerType()),)))
+        ),
+        T.NestedField(6, "m", T.MapType(7, T.StringType(), 8, T.IntegerType())),
     )
 )
 
@@ -114,9 +109,11 @@ def changed(*updates: str, mapping: NameMapping | None = None) -> NameMapping:
 
 OTHER = Schema(
     (
-        NestedField(1, "id", IntegerType()),
-        NestedField(2, "new", StringType()),
-        NestedField(3, "l", ListType(4, StructType((NestedField(5, "y", IntegerType()),)))),
+        T.NestedField(1, "id", T.IntegerType()),
+        T.NestedField(2, "new", T.StringType()),
+        T.NestedField(
+            3, "l", T.ListType(4, T.StructType((T.NestedField(5, "y", T.IntegerType()),)))
+        ),
     )
 )
 EVOLVED = {

@@ -18,6 +18,7 @@ from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from delete_rules import applies, deletes_for
 from frazil.errors import InvalidManifestError, UnsupportedVersionError
+from frazil.format import types as T
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     Content,
@@ -36,21 +37,10 @@ from frazil.format.partitions.keys import partition_key
 from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import IdentityTransform, VoidTransform
 from frazil.format.schema.types_json import parse_type
-from frazil.format.types import (
-    DecimalType,
-    ListType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from frazil.storage.avro.entry_dtypes import ENTRY_DTYPES
 from frazil.storage.avro.entry_values import with_inherited
 
-NOTHING = StructType(())
+NOTHING = T.StructType(())
 NANOS = {"type": "long", "logicalType": "timestamp-nanos"}
 
 
@@ -193,7 +183,7 @@ def test_unknown_versions(version: int) -> None:
 )  # fmt: skip
 def test_partition_types(type_text: str, avro: Any) -> None:
     """Rules 91, 251-254."""
-    partition_type = StructType((NestedField(1000, "p", parse_type(type_text), required=True),))
+    partition_type = T.StructType((T.NestedField(1000, "p", parse_type(type_text), required=True),))
     schema = entry_schema(2, partition_type)
     data_file = schema["fields"][-1]["type"]["fields"]
     (partition,) = [field for field in data_file if field["name"] == "partition"]
@@ -204,20 +194,20 @@ def test_partition_types(type_text: str, avro: Any) -> None:
 
 
 def test_an_unknown_partition_field_is_null() -> None:
-    schema = record_schema("r", (NestedField(1000, "p", UnknownType()),))
+    schema = record_schema("r", (T.NestedField(1000, "p", T.UnknownType()),))
     assert schema["fields"][0]["type"] == "null"
 
 
 def test_a_named_type_is_defined_once_and_values_survive() -> None:
     """Avro forbids to define a name twice."""
     fields = tuple(
-        NestedField(1000 + position, name, field_type)
+        T.NestedField(1000 + position, name, field_type)
         for position, (name, field_type) in enumerate(
             [
-                ("a", UUIDType()),
-                ("b", UUIDType()),
-                ("c", DecimalType(5, 1)),
-                ("d", DecimalType(5, 1)),
+                ("a", T.UUIDType()),
+                ("b", T.UUIDType()),
+                ("c", T.DecimalType(5, 1)),
+                ("d", T.DecimalType(5, 1)),
             ]
         )
     )
@@ -249,7 +239,7 @@ def test_sanitized_names(name: str, sanitized: str) -> None:
 
 
 def test_names_that_become_one_are_told_apart() -> None:
-    fields = (NestedField(1, "a-b", StringType()), NestedField(2, "a_x2Db", StringType()))
+    fields = (T.NestedField(1, "a-b", T.StringType()), T.NestedField(2, "a_x2Db", T.StringType()))
     written = record_schema("r", fields)["fields"]
     assert len({field["name"] for field in written}) == 2
     assert written[0]["iceberg-field-name"] == "a-b"
@@ -258,9 +248,9 @@ def test_names_that_become_one_are_told_apart() -> None:
 def test_nested_types() -> None:
     """Rules 251, 254: lists, maps with and without string keys."""
     fields = (
-        NestedField(1, "l", ListType(2, StringType())),
-        NestedField(3, "m", MapType(4, StringType(), 5, StringType(), True), required=True),
-        NestedField(6, "n", MapType(7, parse_type("int"), 8, StringType()), required=True),
+        T.NestedField(1, "l", T.ListType(2, T.StringType())),
+        T.NestedField(3, "m", T.MapType(4, T.StringType(), 5, T.StringType(), True), required=True),
+        T.NestedField(6, "n", T.MapType(7, parse_type("int"), 8, T.StringType()), required=True),
     )
     written = record_schema("r", fields)["fields"]
     assert written[0]["type"][1] == {
@@ -269,7 +259,7 @@ def test_nested_types() -> None:
     assert written[1]["type"] == {"type": "map", "values": "string", "key-id": 4, "value-id": 5}
     assert written[2]["type"]["logicalType"] == "map"
     with pytest.raises(NotImplementedError, match="variant"):
-        record_schema("r", (NestedField(1, "v", VariantType()),))
+        record_schema("r", (T.NestedField(1, "v", T.VariantType()),))
 
 
 @pytest.mark.parametrize(
@@ -519,6 +509,6 @@ def test_partition_keys_are_hashable_and_tell_zeros_apart() -> None:
 
 def test_schemas_are_json() -> None:
     for version in (1, 2, 3):
-        partition = StructType((NestedField(1000, "p", StringType()),))
+        partition = T.StructType((T.NestedField(1000, "p", T.StringType()),))
         assert json.loads(json.dumps(entry_schema(version, partition)))
         assert json.loads(json.dumps(manifest_list_schema(version)))

@@ -11,6 +11,7 @@ from frazil.errors import (
     FrazilError,
     ValidationError,
 )
+from frazil.format import types as T
 from frazil.format.changes import (
     apply_updates,
     update_from_json,
@@ -19,27 +20,19 @@ from frazil.format.new_table import creation_updates, new_table_metadata, replac
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import order_for
-from frazil.format.types import (
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_new_table_has_fresh_ids(version: int) -> None:
     """Rules 51, 72: Java's order, a struct's fields before what is in them."""
-    inner = StructType((NestedField(70, "x", IntegerType()), NestedField(71, "y", IntegerType())))
+    inner = T.StructType(
+        (T.NestedField(70, "x", T.IntegerType()), T.NestedField(71, "y", T.IntegerType()))
+    )
     schema = Schema(
         (
-            NestedField(50, "l", ListType(51, inner)),
-            NestedField(10, "id", LongType(), required=True),
-            NestedField(60, "m", MapType(61, StringType(), 62, LongType())),
+            T.NestedField(50, "l", T.ListType(51, inner)),
+            T.NestedField(10, "id", T.LongType(), required=True),
+            T.NestedField(60, "m", T.MapType(61, T.StringType(), 62, T.LongType())),
         ),
         schema_id=5,
         identifier_field_ids=(10,),
@@ -98,9 +91,9 @@ def test_a_replaced_table_keeps_its_past() -> None:
     base = history(2)
     wanted = Schema(
         (
-            NestedField(1, "name", StringType()),
-            NestedField(2, "id", LongType(), required=True),
-            NestedField(3, "ts", TimestampType()),
+            T.NestedField(1, "name", T.StringType()),
+            T.NestedField(2, "id", T.LongType(), required=True),
+            T.NestedField(3, "ts", T.TimestampType()),
         )
     )
     updates = replacement_updates(

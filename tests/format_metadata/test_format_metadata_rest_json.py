@@ -22,59 +22,23 @@ from frazil.errors import (
     InvalidMetadataError,
     UnsupportedError,
 )
-from frazil.format.changes import (
-    AddEncryptionKey,
-    AddSchema,
-    AddSnapshot,
-    AddSortOrder,
-    AddSpec,
-    AssertCreate,
-    AssertCurrentSchemaId,
-    AssertDefaultSortOrderId,
-    AssertDefaultSpecId,
-    AssertLastAssignedFieldId,
-    AssertLastAssignedPartitionId,
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    AssignUUID,
-    RemoveEncryptionKey,
-    RemovePartitionSpecs,
-    RemovePartitionStatistics,
-    RemoveProperties,
-    RemoveSchemas,
-    RemoveSnapshotRef,
-    RemoveSnapshots,
-    RemoveStatistics,
-    Requirement,
-    SetCurrentSchema,
-    SetDefaultSortOrder,
-    SetDefaultSpec,
-    SetLocation,
-    SetPartitionStatistics,
-    SetProperties,
-    SetSnapshotRef,
-    SetStatistics,
-    Update,
-    UpgradeFormatVersion,
-    requirement_from_json,
-    update_from_json,
-)
+from frazil.format import changes as C
 from frazil.format.metadata import (
     EncryptedKey,
 )
 from frazil.format.snapshots import SnapshotRef
 
-EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
-    (AssignUUID(UUID), {"action": "assign-uuid", "uuid": UUID}),
-    (UpgradeFormatVersion(2), {"action": "upgrade-format-version", "format-version": 2}),
-    (AddSchema(SCHEMA), {"action": "add-schema", "schema": SCHEMA.to_json()}),
-    (SetCurrentSchema(), {"action": "set-current-schema", "schema-id": -1}),
-    (AddSpec(SPEC), {"action": "add-spec", "spec": SPEC.to_json()}),
-    (SetDefaultSpec(), {"action": "set-default-spec", "spec-id": -1}),
-    (AddSortOrder(ORDER), {"action": "add-sort-order", "sort-order": ORDER.to_json()}),
-    (SetDefaultSortOrder(3), {"action": "set-default-sort-order", "sort-order-id": 3}),
+EVERY_UPDATE: tuple[tuple[C.Update, dict[str, Any]], ...] = (
+    (C.AssignUUID(UUID), {"action": "assign-uuid", "uuid": UUID}),
+    (C.UpgradeFormatVersion(2), {"action": "upgrade-format-version", "format-version": 2}),
+    (C.AddSchema(SCHEMA), {"action": "add-schema", "schema": SCHEMA.to_json()}),
+    (C.SetCurrentSchema(), {"action": "set-current-schema", "schema-id": -1}),
+    (C.AddSpec(SPEC), {"action": "add-spec", "spec": SPEC.to_json()}),
+    (C.SetDefaultSpec(), {"action": "set-default-spec", "spec-id": -1}),
+    (C.AddSortOrder(ORDER), {"action": "add-sort-order", "sort-order": ORDER.to_json()}),
+    (C.SetDefaultSortOrder(3), {"action": "set-default-sort-order", "sort-order-id": 3}),
     (
-        AddSnapshot(snapshot(2)),
+        C.AddSnapshot(snapshot(2)),
         {
             "action": "add-snapshot",
             "snapshot": {
@@ -89,7 +53,7 @@ EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
         },
     ),
     (
-        SetSnapshotRef("dev", SnapshotRef(snapshot_id=5, type="tag", max_ref_age_ms=9)),
+        C.SetSnapshotRef("dev", SnapshotRef(snapshot_id=5, type="tag", max_ref_age_ms=9)),
         {
             "action": "set-snapshot-ref",
             "ref-name": "dev",
@@ -98,13 +62,13 @@ EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
             "max-ref-age-ms": 9,
         },
     ),
-    (RemoveSnapshots((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
-    (RemoveSnapshotRef("dev"), {"action": "remove-snapshot-ref", "ref-name": "dev"}),
-    (SetLocation("s3://c"), {"action": "set-location", "location": "s3://c"}),
-    (SetProperties({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
-    (RemoveProperties(("a",)), {"action": "remove-properties", "removals": ["a"]}),
+    (C.RemoveSnapshots((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
+    (C.RemoveSnapshotRef("dev"), {"action": "remove-snapshot-ref", "ref-name": "dev"}),
+    (C.SetLocation("s3://c"), {"action": "set-location", "location": "s3://c"}),
+    (C.SetProperties({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
+    (C.RemoveProperties(("a",)), {"action": "remove-properties", "removals": ["a"]}),
     (
-        SetStatistics(STATISTICS),
+        C.SetStatistics(STATISTICS),
         {
             "action": "set-statistics",
             "snapshot-id": 1,
@@ -124,9 +88,9 @@ EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
             },
         },
     ),
-    (RemoveStatistics(1), {"action": "remove-statistics", "snapshot-id": 1}),
+    (C.RemoveStatistics(1), {"action": "remove-statistics", "snapshot-id": 1}),
     (
-        SetPartitionStatistics(PARTITION_STATISTICS),
+        C.SetPartitionStatistics(PARTITION_STATISTICS),
         {
             "action": "set-partition-statistics",
             "partition-statistics": {
@@ -136,41 +100,41 @@ EVERY_UPDATE: tuple[tuple[Update, dict[str, Any]], ...] = (
             },
         },
     ),
-    (RemovePartitionStatistics(1), {"action": "remove-partition-statistics", "snapshot-id": 1}),
-    (RemovePartitionSpecs((1,)), {"action": "remove-partition-specs", "spec-ids": [1]}),
-    (RemoveSchemas((1,)), {"action": "remove-schemas", "schema-ids": [1]}),
+    (C.RemovePartitionStatistics(1), {"action": "remove-partition-statistics", "snapshot-id": 1}),
+    (C.RemovePartitionSpecs((1,)), {"action": "remove-partition-specs", "spec-ids": [1]}),
+    (C.RemoveSchemas((1,)), {"action": "remove-schemas", "schema-ids": [1]}),
     (
-        AddEncryptionKey(EncryptedKey(key_id="k", encrypted_key_metadata="bQ==")),
+        C.AddEncryptionKey(EncryptedKey(key_id="k", encrypted_key_metadata="bQ==")),
         {
             "action": "add-encryption-key",
             "encryption-key": {"key-id": "k", "encrypted-key-metadata": "bQ=="},
         },
     ),
-    (RemoveEncryptionKey("k"), {"action": "remove-encryption-key", "key-id": "k"}),
+    (C.RemoveEncryptionKey("k"), {"action": "remove-encryption-key", "key-id": "k"}),
 )
-EVERY_REQUIREMENT: tuple[tuple[Requirement, dict[str, Any]], ...] = (
-    (AssertCreate(), {"type": "assert-create"}),
-    (AssertTableUUID(UUID), {"type": "assert-table-uuid", "uuid": UUID}),
+EVERY_REQUIREMENT: tuple[tuple[C.Requirement, dict[str, Any]], ...] = (
+    (C.AssertCreate(), {"type": "assert-create"}),
+    (C.AssertTableUUID(UUID), {"type": "assert-table-uuid", "uuid": UUID}),
     (
-        AssertRefSnapshotId("main", None),
+        C.AssertRefSnapshotId("main", None),
         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
     ),
     (
-        AssertRefSnapshotId("main", 5),
+        C.AssertRefSnapshotId("main", 5),
         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 5},
     ),
     (
-        AssertLastAssignedFieldId(3),
+        C.AssertLastAssignedFieldId(3),
         {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 3},
     ),
-    (AssertCurrentSchemaId(1), {"type": "assert-current-schema-id", "current-schema-id": 1}),
+    (C.AssertCurrentSchemaId(1), {"type": "assert-current-schema-id", "current-schema-id": 1}),
     (
-        AssertLastAssignedPartitionId(1000),
+        C.AssertLastAssignedPartitionId(1000),
         {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 1000},
     ),
-    (AssertDefaultSpecId(0), {"type": "assert-default-spec-id", "default-spec-id": 0}),
+    (C.AssertDefaultSpecId(0), {"type": "assert-default-spec-id", "default-spec-id": 0}),
     (
-        AssertDefaultSortOrderId(0),
+        C.AssertDefaultSortOrderId(0),
         {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
     ),
 )
@@ -179,13 +143,13 @@ UNKNOWN_TO_PYICEBERG = {"add-encryption-key", "remove-encryption-key"}
 
 
 @pytest.mark.parametrize(("update", "rest"), EVERY_UPDATE)
-def test_update_json(update: Update, rest: dict[str, Any]) -> None:
+def test_update_json(update: C.Update, rest: dict[str, Any]) -> None:
     assert update.to_json() == rest
-    assert update_from_json(json.loads(json.dumps(rest))) == update
+    assert C.update_from_json(json.loads(json.dumps(rest))) == update
 
 
 @pytest.mark.parametrize(("update", "rest"), EVERY_UPDATE)
-def test_pyiceberg_knows_the_update(update: Update, rest: dict[str, Any]) -> None:
+def test_pyiceberg_knows_the_update(update: C.Update, rest: dict[str, Any]) -> None:
     if rest["action"] in UNKNOWN_TO_PYICEBERG:
         with pytest.raises(ValidationError, match=rest["action"]):
             TypeAdapter(TableUpdate).validate_python(update.to_json())
@@ -195,9 +159,9 @@ def test_pyiceberg_knows_the_update(update: Update, rest: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(("requirement", "rest"), EVERY_REQUIREMENT)
-def test_requirement_json(requirement: Requirement, rest: dict[str, Any]) -> None:
+def test_requirement_json(requirement: C.Requirement, rest: dict[str, Any]) -> None:
     assert requirement.to_json() == rest
-    assert requirement_from_json(rest) == requirement
+    assert C.requirement_from_json(rest) == requirement
     assert TypeAdapter(TableRequirement).validate_python(rest).type == rest["type"]
 
 
@@ -205,13 +169,13 @@ def test_requirement_json(requirement: Requirement, rest: dict[str, Any]) -> Non
     "value", [None, [], {}, {"action": 1}, {"type": 1}, {"action": "add-spec"}]
 )
 def test_broken_json(value: Any) -> None:
-    for reader in (update_from_json, requirement_from_json):
+    for reader in (C.update_from_json, C.requirement_from_json):
         with pytest.raises(InvalidMetadataError):
             reader(value)
 
 
 def test_unknown_json() -> None:
     with pytest.raises(UnsupportedError, match="add-wings"):
-        update_from_json({"action": "add-wings"})
+        C.update_from_json({"action": "add-wings"})
     with pytest.raises(UnsupportedError, match="assert-wings"):
-        requirement_from_json({"type": "assert-wings"})
+        C.requirement_from_json({"type": "assert-wings"})

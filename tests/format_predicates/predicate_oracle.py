@@ -16,23 +16,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from frazil.format import types as T
 from frazil.format.predicates import Expression, col
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    UUIDType,
-)
 
 EPOCH = datetime(1970, 1, 1)
 DAY_US = 86_400_000_000
@@ -67,24 +52,24 @@ UUIDS = st.sampled_from(
 )
 
 VALUES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
-    "i": (IntegerType(), whole(32)),
-    "l": (LongType(), whole(64)),
-    "dec": (DecimalType(9, 2), st.integers(-400, 400).map(lambda n: Decimal(n).scaleb(-2))),
-    "d": (DateType(), DAYS),
-    "ts": (TimestampType(), MICROS),
-    "tz": (TimestamptzType(), MICROS),
+    "i": (T.IntegerType(), whole(32)),
+    "l": (T.LongType(), whole(64)),
+    "dec": (T.DecimalType(9, 2), st.integers(-400, 400).map(lambda n: Decimal(n).scaleb(-2))),
+    "d": (T.DateType(), DAYS),
+    "ts": (T.TimestampType(), MICROS),
+    "tz": (T.TimestamptzType(), MICROS),
     "ns": (
-        TimestampNanoType(),
+        T.TimestampNanoType(),
         MICROS.filter(lambda n: abs(n) < 9_000_000_000_000_000).map(lambda n: n * 1000)
         | near(-1, 0, -3_600_000_000_000),
     ),
-    "s": (StringType(), TEXT),
-    "b": (BinaryType(), BYTES),
-    "fx": (FixedType(2), st.binary(min_size=2, max_size=2)),
-    "u": (UUIDType(), UUIDS),
-    "flag": (BooleanType(), st.booleans()),
-    "f": (FloatType(), FLOATS.map(float32)),
-    "g": (DoubleType(), FLOATS),
+    "s": (T.StringType(), TEXT),
+    "b": (T.BinaryType(), BYTES),
+    "fx": (T.FixedType(2), st.binary(min_size=2, max_size=2)),
+    "u": (T.UUIDType(), UUIDS),
+    "flag": (T.BooleanType(), st.booleans()),
+    "f": (T.FloatType(), FLOATS.map(float32)),
+    "g": (T.DoubleType(), FLOATS),
 }
 NUMBERS = (
     whole(32)

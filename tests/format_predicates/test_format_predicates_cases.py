@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from frazil.errors import PredicateError
+from frazil.format import types as T
 from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
@@ -28,50 +29,32 @@ from frazil.format.predicates import (
     to_spark_sql,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 from pruned_by_columns import may_match, must_match
 from scalar_predicates import keeps, residual_for
 
 COLUMNS: dict[str, Any] = {
-    "i": IntegerType(),
-    "l": LongType(),
-    "f": FloatType(),
-    "g": DoubleType(),
-    "dec": DecimalType(9, 2),
-    "d": DateType(),
-    "t": TimeType(),
-    "ts": TimestampType(),
-    "tz": TimestamptzType(),
-    "ns": TimestampNanoType(),
-    "s": StringType(),
-    "b": BinaryType(),
-    "u": UUIDType(),
-    "flag": BooleanType(),
-    "nothing": UnknownType(),
-    "p": StructType((NestedField(101, "x", IntegerType()), NestedField(102, "q.r", LongType()))),
-    "list": ListType(103, IntegerType()),
-    "order by": IntegerType(),
+    "i": T.IntegerType(),
+    "l": T.LongType(),
+    "f": T.FloatType(),
+    "g": T.DoubleType(),
+    "dec": T.DecimalType(9, 2),
+    "d": T.DateType(),
+    "t": T.TimeType(),
+    "ts": T.TimestampType(),
+    "tz": T.TimestamptzType(),
+    "ns": T.TimestampNanoType(),
+    "s": T.StringType(),
+    "b": T.BinaryType(),
+    "u": T.UUIDType(),
+    "flag": T.BooleanType(),
+    "nothing": T.UnknownType(),
+    "p": T.StructType(
+        (T.NestedField(101, "x", T.IntegerType()), T.NestedField(102, "q.r", T.LongType()))
+    ),
+    "list": T.ListType(103, T.IntegerType()),
+    "order by": T.IntegerType(),
 }
-SCHEMA = Schema(tuple(NestedField(n, c, t) for n, (c, t) in enumerate(COLUMNS.items(), 1)))
+SCHEMA = Schema(tuple(T.NestedField(n, c, t) for n, (c, t) in enumerate(COLUMNS.items(), 1)))
 ID = {name: n for n, name in enumerate(COLUMNS, 1)}
 DAY_US = 86_400_000_000
 
@@ -254,7 +237,7 @@ def test_a_mismatch_names_column_type_and_literal(expression: Any, says: str) ->
 
 def test_names_without_regard_to_case() -> None:
     assert bind(col("P.X") == 1, SCHEMA, case_sensitive=False).to_sql() == "p.x = 1"
-    two = Schema((NestedField(1, "a", IntegerType()), NestedField(2, "A", IntegerType())))
+    two = Schema((T.NestedField(1, "a", T.IntegerType()), T.NestedField(2, "A", T.IntegerType())))
     with pytest.raises(PredicateError, match="ambiguous"):
         bind(col("a") == 1, two, case_sensitive=False)
     assert bind(col("A") == 1, two).bound_ref.field_id == 2  # type: ignore[attr-defined]

@@ -148,7 +148,7 @@ def raw(name: str, value: Any) -> bytes | None:
     return bytes(value) if name == "fx" else to_bytes(VALUES[name][0], value)
 
 
-@pytest.mark.parametrize("name", in_circles(NAMES, test=5))
+@pytest.mark.parametrize("name", in_circles(NAMES, test=5, check=3))
 @settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_metrics_never_contradict_the_rows(name: str, data: Any) -> None:
@@ -189,7 +189,7 @@ def test_metrics_never_contradict_the_rows(name: str, data: Any) -> None:
     assert not must_match(bound, file) or all(kept)
 
 
-@pytest.mark.parametrize("name", in_circles(NAMES, test=5))
+@pytest.mark.parametrize("name", in_circles(NAMES, test=5, check=3))
 @settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_summaries_never_contradict_the_partitions(name: str, data: Any) -> None:

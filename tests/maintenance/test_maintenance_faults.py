@@ -155,12 +155,9 @@ IN_CI = {
     ("convert", 3, True): (15,),
     ("position deletes", 2, True): (12,),
     ("manifests", 3, False): (10,),
-    ("expire", 2, True): (9,),
     ("orphans", 3, True): (14,),
-    ("table stats", 2, True): (8,),
     ("partition stats", 3, False): (9,),
     ("table path", 2, False): (10,),
-    ("optimize", 3, False): (20,),
 }
 
 

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ci_share import examples
+from frazil.format import types as T
 from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
@@ -26,23 +27,6 @@ from frazil.format.predicates import (
 )
 from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    UUIDType,
-)
 from frazil.format.values import to_bytes
 from frazil.planning import prune
 from frazil.storage.avro.binary_values import partition_dtype
@@ -57,37 +41,37 @@ from scalar_predicates import (
 
 UNPARTITIONED = PartitionSpec(0, ())
 _f32 = st.floats(width=32, allow_nan=False)
-VALUES: list[tuple[str, IcebergType, st.SearchStrategy[Any]]] = [
-    ("boolean", BooleanType(), st.booleans()),
-    ("int", IntegerType(), st.integers(-5, 5) | st.integers(-(2**31), 2**31 - 1)),
-    ("long", LongType(), st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1)),
-    ("float", FloatType(), st.sampled_from([-0.0, 0.0, 1.5, math.inf]) | _f32),
-    ("double", DoubleType(), st.sampled_from([-0.0, 0.0, 1.5]) | st.floats(allow_nan=False)),
-    ("date", DateType(), st.integers(-10, 10)),
-    ("timestamp", TimestampType(), st.integers(-(10**12), 10**12)),
+VALUES: list[tuple[str, T.IcebergType, st.SearchStrategy[Any]]] = [
+    ("boolean", T.BooleanType(), st.booleans()),
+    ("int", T.IntegerType(), st.integers(-5, 5) | st.integers(-(2**31), 2**31 - 1)),
+    ("long", T.LongType(), st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1)),
+    ("float", T.FloatType(), st.sampled_from([-0.0, 0.0, 1.5, math.inf]) | _f32),
+    ("double", T.DoubleType(), st.sampled_from([-0.0, 0.0, 1.5]) | st.floats(allow_nan=False)),
+    ("date", T.DateType(), st.integers(-10, 10)),
+    ("timestamp", T.TimestampType(), st.integers(-(10**12), 10**12)),
     (
         "decimal",
-        DecimalType(20, 2),
+        T.DecimalType(20, 2),
         st.integers(-(10**19), 10**19).map(lambda v: Decimal(v).scaleb(-2)),
     ),
-    ("string", StringType(), st.text("abé€😀", max_size=4)),
-    ("uuid", UUIDType(), st.integers(0, 2**128 - 1).map(lambda v: uuid.UUID(int=v))),
-    ("fixed", FixedType(2), st.binary(min_size=2, max_size=2)),
-    ("binary", BinaryType(), st.binary(max_size=3)),
+    ("string", T.StringType(), st.text("abé€😀", max_size=4)),
+    ("uuid", T.UUIDType(), st.integers(0, 2**128 - 1).map(lambda v: uuid.UUID(int=v))),
+    ("fixed", T.FixedType(2), st.binary(min_size=2, max_size=2)),
+    ("binary", T.BinaryType(), st.binary(max_size=3)),
 ]
 VALUES_BY_NAME = {name: (kind, strategy) for name, kind, strategy in VALUES}
 
 
-def schema_of(kind: IcebergType) -> Schema:
-    inner = NestedField(3, "inner", kind)
-    return Schema((NestedField(1, "c", kind), NestedField(2, "s", StructType((inner,)))))
+def schema_of(kind: T.IcebergType) -> Schema:
+    inner = T.NestedField(3, "inner", kind)
+    return Schema((T.NestedField(1, "c", kind), T.NestedField(2, "s", T.StructType((inner,)))))
 
 
-def as_literal(kind: IcebergType, value: Any) -> Any:
+def as_literal(kind: T.IcebergType, value: Any) -> Any:
     match kind:
-        case DateType():
+        case T.DateType():
             return date(1970, 1, 1) + timedelta(days=value)
-        case TimestampType():
+        case T.TimestampType():
             return datetime(1970, 1, 1) + timedelta(microseconds=value)
         case _:
             return value
@@ -95,7 +79,9 @@ def as_literal(kind: IcebergType, value: Any) -> Any:
 
 # Strategies are made once: to check a new one takes longer than to draw from it.
 @cache
-def predicates(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Expression]:
+def predicates(
+    kind: T.IcebergType, values: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Expression]:
     values = values.map(lambda value: as_literal(kind, value))
     column = st.sampled_from([col("c"), col("s.inner")])
     compared = st.tuples(column, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), values).map(
@@ -109,9 +95,9 @@ def predicates(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchSt
         column.map(lambda c: c.is_null()),
         column.map(lambda c: c.not_null()),
     ]
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, T.FloatType | T.DoubleType):
         kinds += [column.map(lambda c: c.is_nan()), column.map(lambda c: c.not_nan())]
-    if isinstance(kind, StringType):
+    if isinstance(kind, T.StringType):
         kinds += [
             st.tuples(column, values).map(lambda p: p[0].starts_with(p[1])),
             st.tuples(column, values).map(lambda p: p[0].not_starts_with(p[1])),
@@ -145,13 +131,13 @@ COUNTS = st.integers(-1, 3)
 
 
 @cache
-def stored_bounds(kind: IcebergType, values: st.SearchStrategy[Any]) -> tuple[Bounds, Bounds]:
+def stored_bounds(kind: T.IcebergType, values: st.SearchStrategy[Any]) -> tuple[Bounds, Bounds]:
     """Bounds of the type, and those with others among them that no writer may store."""
     bounds = values.map(lambda value: to_bytes(kind, value))
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, T.FloatType | T.DoubleType):
         bounds = bounds | st.just(to_bytes(kind, math.nan))
     odd = st.binary(max_size=20)
-    if isinstance(kind, TimestampType):
+    if isinstance(kind, T.TimestampType):
         odd = odd.filter(_is_no_late_date)
     return bounds, bounds | odd
 
@@ -163,7 +149,7 @@ def _is_no_late_date(bound: bytes) -> bool:
 
 
 @st.composite
-def _files(draw: st.DrawFn, kind: IcebergType, values: st.SearchStrategy[Any]) -> DataFile:
+def _files(draw: st.DrawFn, kind: T.IcebergType, values: st.SearchStrategy[Any]) -> DataFile:
     records = draw(st.integers(0, 3))
 
     def metric(strategy: st.SearchStrategy[Any]) -> dict[int, Any] | None:
@@ -185,7 +171,7 @@ def _files(draw: st.DrawFn, kind: IcebergType, values: st.SearchStrategy[Any]) -
 
 
 @cache
-def files(kind: IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[DataFile]]:
+def files(kind: T.IcebergType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[DataFile]]:
     """Files with metrics of every kind: right, absent, contradictory."""
     return st.lists(_files(kind, values), min_size=1, max_size=4)
 
@@ -203,11 +189,11 @@ def test_metrics_agree_with_the_scalar_reference(name: str, data: st.DataObject)
     must = prune.must_match(bound, UNPARTITIONED, schema, entries).to_list()
     for file, kept, all_kept in zip(found, may, must, strict=True):
         reference = may_match(bound, file)
-        if isinstance(kind, StringType):
+        if isinstance(kind, T.StringType):
             # The reference also uses what is whole of a bound that ends within a character.
             assert kept or not reference
             assert all_kept <= must_match(bound, file)
-        elif isinstance(kind, UUIDType) and "NULL" in repr(bound):
+        elif isinstance(kind, T.UUIDType) and "NULL" in repr(bound):
             # Bounds in neither order leave the reference undecided even on IS NULL.
             assert kept <= reference
             assert all_kept >= must_match(bound, file)
@@ -237,7 +223,7 @@ def test_summaries_agree_with_the_scalar_reference(name: str, data: st.DataObjec
     bound = bind(data.draw(predicates(kind, values)), schema)
     right, odd = stored_bounds(kind, values)
     # The reference reads a part of text that is none, and so sees where both bounds contradict.
-    one = st.tuples(summaries(right) | summaries(right if isinstance(kind, StringType) else odd))
+    one = st.tuples(summaries(right) | summaries(right if isinstance(kind, T.StringType) else odd))
     found = data.draw(st.lists(st.sampled_from([None, ()]) | one, min_size=1, max_size=4))
     manifests = [
         ManifestFile(manifest_path="m", manifest_length=1, partition_spec_id=7, partitions=each)
@@ -248,9 +234,9 @@ def test_summaries_agree_with_the_scalar_reference(name: str, data: st.DataObjec
     for manifest, kept in zip(manifests, may, strict=True):
         partition_type = spec.partition_type(schema)
         reference = may_match_manifest(projected, manifest, partition_type=partition_type)
-        if isinstance(kind, StringType):
+        if isinstance(kind, T.StringType):
             assert kept or not reference
-        elif isinstance(kind, UUIDType) and "NULL" in repr(bound):
+        elif isinstance(kind, T.UUIDType) and "NULL" in repr(bound):
             assert kept <= reference
         else:
             assert kept == reference, manifest
@@ -297,7 +283,7 @@ def test_partitions_agree_with_the_scalar_reference(
     known = text != "zorder"
     tuples = [(transform.apply(kind, row) if known else None,) for row in rows]
     projected = inclusive(bound, spec, schema)
-    result = transform.result_type(kind) if known else IntegerType()
+    result = transform.result_type(kind) if known else T.IntegerType()
     limit = 2 ** (31 if name == "int" else 63)
     assume("truncate" not in text or name not in ("int", "long") or _inside(tuples, limit))
     raw = [v.bytes if isinstance(v, uuid.UUID) else v for (v,) in tuples]
@@ -322,7 +308,7 @@ def test_what_the_least_numbers_are_truncated_to_lies_outside_of_their_type(
     compared: str, more: int, bits: int
 ) -> None:
     """Rule 85: the least of all, truncated to tens, is a lower number than the type has."""
-    kind, value = (IntegerType() if bits == 31 else LongType()), more - (1 << bits)
+    kind, value = (T.IntegerType() if bits == 31 else T.LongType()), more - (1 << bits)
     predicate = (
         col("c").is_in([value, 20])
         if compared == "in"

@@ -215,7 +215,11 @@ def test_every_endpoint_that_changes_something_has_a_case() -> None:
     assert changing == {each.endpoint for each in CASES.values()}
 
 
-@pytest.mark.parametrize(("name", "restarted"), one_of_each(CASES, [False, True], test=4))
+@pytest.mark.parametrize(
+    ("opening", "name", "restarted"),
+    one_of_each(["sqlite", "postgres"], CASES, [False, True], test=4),
+    indirect=["opening"],
+)
 def test_a_request_that_comes_again_changes_nothing(
     opening: Opening, name: str, restarted: bool
 ) -> None:

@@ -31,7 +31,7 @@ from serve_cases import (
 )
 from serve_worker import append, data_file
 
-from ci_share import in_circles, only_in_soak
+from ci_share import only_in_soak
 from frazil.catalog.protocol import Catalog
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError
 from frazil.catalog.rest.exchange.transport import Transport
@@ -184,7 +184,7 @@ def requests_of_a_history(server: Running) -> int:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("after", in_circles([False, True], test=1))
+@pytest.mark.parametrize("after", [only_in_soak(False), True])
 def test_a_lost_answer_at_every_request(server: Running, after: bool) -> None:
     """With keys nobody sees that an answer was lost."""
 

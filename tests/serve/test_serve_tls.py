@@ -18,7 +18,7 @@ from catalog_cases import made_table, opened, set_properties
 from pyiceberg.catalog.rest import RestCatalog as PyIcebergCatalog
 from serve_cases import running, sql_catalog, started
 
-from ci_share import in_circles
+from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, StorageError
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening
@@ -153,7 +153,7 @@ def test_files_that_are_no_certificate(tmp_path: Path, certificates: Certificate
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("workers", in_circles(["1", "2"], test=1))
+@pytest.mark.parametrize("workers", ["1", only_in_soak("2")])
 def test_the_command_with_a_certificate(
     tmp_path: Path, certificates: Certificates, workers: str
 ) -> None:

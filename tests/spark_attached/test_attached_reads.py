@@ -7,6 +7,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from ci_share import one_in
 from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
 
 
@@ -31,7 +32,7 @@ QUERIES = [
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", one_in(2, QUERIES))
 def test_queries_over_two_lakes_and_spark(tables, spark, query):
     model = query.replace("other.db.t", "plain_db.t").replace("{t}", "plain_db.t")
     found, expected = spark.sql(query.replace("{t}", "lake.db.t")), spark.sql(model)
@@ -210,7 +211,7 @@ ERRORS = [
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("text", ERRORS)
+@pytest.mark.parametrize("text", one_in(3, ERRORS))
 def test_errors_about_names_of_spark_are_sparks(tables, spark, lake, other, text):
     with pytest.raises((AnalysisException, ParseException)) as here:
         spark.sql(text)

@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 from pyspark.errors import AnalysisException
 
+from ci_share import one_in
 from frazil.errors import UnsupportedError, ValidationError
 
 
@@ -78,7 +79,7 @@ REFUSED = {
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("statement", REFUSED)
+@pytest.mark.parametrize("statement", one_in(2, REFUSED))
 def test_after_an_error_only_rollback(tables, spark, rows, statement):
     spark.sql("BEGIN")
     rows.writeTo("lake.db.a").append()

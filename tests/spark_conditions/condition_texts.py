@@ -10,44 +10,29 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from frazil.format import types as T
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    UUIDType,
-)
 
 TYPES: dict[str, Any] = {
-    "i": IntegerType(),
-    "L": LongType(),
-    "f": FloatType(),
-    "g": DoubleType(),
-    "dec": DecimalType(9, 2),
-    "big": DecimalType(30, 10),
-    "d": DateType(),
-    "ts": TimestampType(),
-    "tz": TimestamptzType(),
-    "s": StringType(),
-    "b": BinaryType(),
-    "flag": BooleanType(),
-    "u": UUIDType(),
+    "i": T.IntegerType(),
+    "L": T.LongType(),
+    "f": T.FloatType(),
+    "g": T.DoubleType(),
+    "dec": T.DecimalType(9, 2),
+    "big": T.DecimalType(30, 10),
+    "d": T.DateType(),
+    "ts": T.TimestampType(),
+    "tz": T.TimestamptzType(),
+    "s": T.StringType(),
+    "b": T.BinaryType(),
+    "flag": T.BooleanType(),
+    "u": T.UUIDType(),
 }
-INNER = (NestedField(101, "a", IntegerType()), NestedField(102, "b.c", StringType()))
+INNER = (T.NestedField(101, "a", T.IntegerType()), T.NestedField(102, "b.c", T.StringType()))
 SCHEMA = Schema(
     (
-        *(NestedField(n, name, t) for n, (name, t) in enumerate(TYPES.items(), 1)),
-        NestedField(100, "st", StructType(INNER)),
+        *(T.NestedField(n, name, t) for n, (name, t) in enumerate(TYPES.items(), 1)),
+        T.NestedField(100, "st", T.StructType(INNER)),
     )
 )
 IDS = {name: n for n, name in enumerate(TYPES, 1)} | {"st.a": 101, "st.b.c": 102}

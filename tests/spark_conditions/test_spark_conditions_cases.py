@@ -9,23 +9,9 @@ from pyspark.sql import functions as F
 
 from ci_share import in_circles
 from frazil.errors import PredicateError
+from frazil.format import types as T
 from frazil.format.predicates import col
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    DoubleType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from frazil.spark.conditions import condition_of
 
 IMPLIED = [
@@ -71,7 +57,7 @@ def test_implied(spark, text, implied, is_exact):
 @pytest.mark.check
 def test_none_an_expression_and_columns(spark):
     rows = spark.createDataFrame([(1, "a"), (2, None), (None, "b")], "i int, s string")
-    schema = Schema((NestedField(1, "i", IntegerType()), NestedField(2, "s", StringType())))
+    schema = Schema((T.NestedField(1, "i", T.IntegerType()), T.NestedField(2, "s", T.StringType())))
     everything = made(spark, None, schema)
     assert everything.is_always_true
     assert (everything.matching(rows).count(), everything.not_matching(rows).count()) == (3, 0)
@@ -146,8 +132,8 @@ def test_columns_that_are_needed(spark, text, names):
 def test_an_alias_goes_before_a_struct_of_its_name(spark):
     schema = Schema(
         (
-            NestedField(1, "t", StructType((NestedField(2, "id", IntegerType()),))),
-            NestedField(3, "id", IntegerType()),
+            T.NestedField(1, "t", T.StructType((T.NestedField(2, "id", T.IntegerType()),))),
+            T.NestedField(3, "id", T.IntegerType()),
         )
     )
     rows = spark.sql("select named_struct('id', 1) as t, 2 as id")
@@ -159,7 +145,7 @@ def test_an_alias_goes_before_a_struct_of_its_name(spark):
 
 def test_names_with_dots_quotes_and_other_cases(spark):
     names = ["a.b", "select `x`", "Über", "from"]
-    schema = Schema(tuple(NestedField(n, x, IntegerType()) for n, x in enumerate(names, 1)))
+    schema = Schema(tuple(T.NestedField(n, x, T.IntegerType()) for n, x in enumerate(names, 1)))
     quoted = ["`" + name.replace("`", "``") + "`" for name in names]
     rows = spark.sql("select " + ", ".join(f"{n} as {name}" for n, name in enumerate(quoted)))
     for n, name in enumerate(quoted):
@@ -176,16 +162,16 @@ def test_names_with_dots_quotes_and_other_cases(spark):
 
 def test_types_that_spark_lacks_and_nested_ones(spark):
     types = {
-        "ns": TimestampNanoType(),
-        "at": TimeType(),
-        "u": UUIDType(),
-        "v": VariantType(),
-        "void": UnknownType(),
-        "list": ListType(101, DoubleType(), True),
-        "map": MapType(102, StringType(), 103, LongType()),
-        "s": StringType(),
+        "ns": T.TimestampNanoType(),
+        "at": T.TimeType(),
+        "u": T.UUIDType(),
+        "v": T.VariantType(),
+        "void": T.UnknownType(),
+        "list": T.ListType(101, T.DoubleType(), True),
+        "map": T.MapType(102, T.StringType(), 103, T.LongType()),
+        "s": T.StringType(),
     }
-    schema = Schema(tuple(NestedField(n, x, t) for n, (x, t) in enumerate(types.items(), 1)))
+    schema = Schema(tuple(T.NestedField(n, x, t) for n, (x, t) in enumerate(types.items(), 1)))
     rows = spark.sql(
         "select 1704067200000000001L as ns, 3723000000L as at, 'f79c3e09-677c-4bbd-a479-3f349cb785e7'"  # noqa: E501
         " as u, parse_json('1') as v, null as void, array(1.0D) as list, map('k', 5L) as map, 's' as s"  # noqa: E501
@@ -220,7 +206,7 @@ def test_types_that_spark_lacks_and_nested_ones(spark):
 def test_settings_that_change_how_text_is_read(spark, session, setting, text, row):
     session(**{setting.replace(".", "__"): "true"})
     rows = spark.createDataFrame([(row,)], "s string")
-    condition = made(spark, text, Schema((NestedField(1, "s", StringType()),)))
+    condition = made(spark, text, Schema((T.NestedField(1, "s", T.StringType()),)))
     assert (condition.is_exact, condition.matching(rows).count()) == (False, 1)
 
 

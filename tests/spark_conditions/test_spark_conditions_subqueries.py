@@ -62,7 +62,7 @@ def views(spark):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("text", one_in(9, TEXTS))
+@pytest.mark.parametrize("text", one_in(13, TEXTS))
 def test_rows_are_those_of_plain_spark(spark, views, text):
     frame = spark.createDataFrame(ROWS, "c int, f double, t1 string, other string")
 

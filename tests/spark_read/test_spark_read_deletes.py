@@ -102,14 +102,13 @@ def test_deletes_are_read_while_the_scan_is_made(
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("way", ["one value", "joined", "by executors"])
 @pytest.mark.parametrize(
-    ("others", "scans"),
+    ("others", "scans", "way"),
     [
-        pytest.param({"parquet": [3_000]}, 1, id="a small one"),
-        pytest.param({"parquet": [30_000]}, 2, id="one as large"),
-        pytest.param({"parquet": [10, 10, 10]}, 2, id="more than have deletes"),
-        pytest.param({"orc": [500]}, 1, id="one of another format"),
+        pytest.param({"parquet": [3_000]}, 1, "one value", id="a small one"),
+        pytest.param({"parquet": [30_000]}, 2, "joined", id="one as large"),
+        pytest.param({"parquet": [10, 10, 10]}, 2, "one value", id="more than have deletes"),
+        pytest.param({"orc": [500]}, 1, "by executors", id="one of another format"),
     ],
 )
 def test_a_few_files_without_deletes_are_in_the_scan_of_the_others(

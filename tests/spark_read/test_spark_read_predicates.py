@@ -6,45 +6,31 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from frazil.format import types as T
 from frazil.format.predicates import bind, parse_predicate, to_spark_sql
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-)
 from frazil.format.values import coerce
 from scalar_predicates import keeps
 
 COLUMNS: dict[str, Any] = {
-    "i": IntegerType(),
-    "l": LongType(),
-    "f": FloatType(),
-    "g": DoubleType(),
-    "dec": DecimalType(9, 2),
-    "d": DateType(),
-    "ts": TimestampType(),
-    "tz": TimestamptzType(),
-    "s": StringType(),
-    "b": BinaryType(),
-    "flag": BooleanType(),
-    "select `x": StructType((NestedField(101, "a.b", IntegerType()),)),
+    "i": T.IntegerType(),
+    "l": T.LongType(),
+    "f": T.FloatType(),
+    "g": T.DoubleType(),
+    "dec": T.DecimalType(9, 2),
+    "d": T.DateType(),
+    "ts": T.TimestampType(),
+    "tz": T.TimestamptzType(),
+    "s": T.StringType(),
+    "b": T.BinaryType(),
+    "flag": T.BooleanType(),
+    "select `x": T.StructType((T.NestedField(101, "a.b", T.IntegerType()),)),
 }
 DDL = (
     "n int, i int, l bigint, f float, g double, dec decimal(9,2), d date, ts timestamp_ntz, "
     "tz timestamp, s string, b binary, flag boolean, `select ``x` struct<`a.b`: int>"
 )
-SCHEMA = Schema(tuple(NestedField(n, c, t) for n, (c, t) in enumerate(COLUMNS.items(), 1)))
+SCHEMA = Schema(tuple(T.NestedField(n, c, t) for n, (c, t) in enumerate(COLUMNS.items(), 1)))
 NAN = float("nan")
 MOMENT = datetime(2024, 1, 1, 12, 30, 0, 5)
 # fmt: off

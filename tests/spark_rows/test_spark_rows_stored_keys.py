@@ -205,14 +205,6 @@ def test_keys_of_changes_come_again(rows_lake: Lake, way: str) -> None:
     _comes_again(rows_lake, keys, CHANGES[way], _together(way))
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("key", "way"), [(key, way) for key in KEYS for way in WAYS if key.fits(way)], ids=str
-)
-def test_a_key_comes_again(rows_lake: Lake, key: Key, way: str) -> None:
-    _comes_again(rows_lake, [key], WAYS[way], _together(way))
-
-
 @pytest.mark.parametrize(
     ("column", "given", "says"),
     in_circles(

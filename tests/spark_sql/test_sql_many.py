@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from pyspark.errors import PySparkException
-from sql_cases import as_text, state_of
+from sql_cases import as_text
 
 from frazil.errors import FrazilError
 
@@ -88,31 +88,6 @@ def test_a_megabyte_of_text(filled):
     assert as_text(filled.sql("SELECT max(length(name)) FROM db.t").collect()) == [
         str(len(MEGABYTE) - 37_500)
     ]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT nope FROM db.t WHERE name = '{text}'",
-        "SELEC '{text}' FROM db.t",
-        "UPDATE db.t SET nope = '{text}'",
-        "INSERT INTO db.t VALUES (1, '{text}', 3)",
-        "DELETE FROM db.t WHERE name = '{text}' AND nope = 1",
-        "DELETE FROM db.t WHERE name = '{text}' more",
-        "DROP TABLE db.t '{text}'",
-        "DROP TABLE db.`{text}`",
-        "ALTER TABLE db.t DROP COLUMN `{text}`",
-        "CREATE TABLE db.`{text}` (id INT)",
-        "CALL system.`{text}`('db.t')",
-    ],
-)
-def test_a_megabyte_is_refused_in_few_words(filled, statement):
-    before = state_of(filled)
-    with pytest.raises((FrazilError, PySparkException)) as raised:
-        filled.sql(statement.replace("{text}", MEGABYTE)).collect()
-    assert state_of(filled) == before
-    if isinstance(raised.value, FrazilError):
-        assert len(str(raised.value)) < 10_000
 
 
 def test_many_brackets(filled):

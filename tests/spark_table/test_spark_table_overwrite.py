@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import one_of_each
 from frazil import col
 from frazil.errors import ConflictError, PredicateError
 from frazil.format.manifests import Content, DataFile
@@ -86,16 +86,6 @@ def test_whole_files_are_dropped_and_not_rewritten(lake, spark, files):
     summary = table.current_snapshot.summary
     assert (summary["deleted-data-files"], summary["added-data-files"]) == ("2", "1")
     assert (summary["deleted-records"], summary["added-records"]) == ("4", "1")
-
-
-@pytest.mark.check
-def test_only_files_with_matching_rows_are_rewritten(lake, spark):
-    table = lake.create_table("db.t", SIMPLE)
-    for low in (0, 10, 20):
-        table.append(frame(spark, [(low + i, "a", 0.0) for i in range(4)]).coalesce(1))
-    table.overwrite(frame(spark, []), where="id = 11")
-    assert [row[0] for row in rows_of(table)] == [0, 1, 2, 3, 10, 12, 13, 20, 21, 22, 23]
-    assert table.current_snapshot.summary["deleted-data-files"] == "1"
 
 
 def test_a_predicate_that_does_not_fit(lake, spark, files):
@@ -228,27 +218,6 @@ def test_a_new_row_is_not_deleted_by_an_old_delete(lake, spark):
     assert [row[0] for row in rows_of(table)] == [2, 3, 4, 5, 6, 8, 9]
 
 
-@pytest.mark.check
-def test_row_ids_are_kept(lake, spark):
-    """Rule 148: rows that are only moved keep their id and the sequence of their last change."""
-    lineage = ["id", "_row_id", "_last_updated_sequence_number"]
-    table = lake.create_table("db.t", SIMPLE, format_version=3)
-    table.append(frame(spark, [(i, "a", 0.0) for i in range(4)]).coalesce(1))
-    table.append(frame(spark, [(i, "b", 0.0) for i in range(4, 6)]).coalesce(1))
-    before = {row[0]: row[1:] for row in rows_of(table.scan(columns=lineage))}
-    assert sorted(ids for ids, _ in before.values()) == [0, 1, 2, 3, 4, 5]
-    for number, where in enumerate(("id = 1", "id = 4")):
-        table.overwrite(frame(spark, [(100 + number, "n", 0.0)]), where=where)
-    after = {row[0]: row[1:] for row in rows_of(table.scan(columns=lineage))}
-    assert {k: v for k, v in after.items() if k < 100} == {
-        k: v for k, v in before.items() if k not in (1, 4)
-    }
-    fresh = {v for k, v in after.items() if k >= 100}
-    assert {sequence for _, sequence in fresh} == {3, 4}
-    assert not {ids for ids, _ in fresh} & {ids for ids, _ in before.values()}
-    assert table.metadata.next_row_id > max(ids for ids, _ in after.values())
-
-
 @pytest.fixture
 def race(lake, monkeypatch):
     """Lets something happen between the writing of files and the commit of the next operation."""
@@ -272,48 +241,7 @@ def append_of(spark, rows):
     return lambda table: table.append(frame(spark, rows).coalesce(1))
 
 
-def overwrite_of(spark, where):
-    return lambda table: table.overwrite(frame(spark, []), where=where)
-
-
 OTHER, MATCHING, PARTLY = [(50, "o", 0.0)], [(2, "o", 0.0)], [(2, "o", 0.0), (50, "o", 0.0)]
-# Meanwhile, isolation, and the ids afterwards; None is a conflict. Ids 0 to 9 are in one file,
-# the overwrite replaces those below 5 by 99.
-RACES = {
-    "other rows": (append_of, OTHER, None, [5, 6, 7, 8, 9, 50, 99]),
-    "other rows, serializable": (append_of, OTHER, "serializable", [5, 6, 7, 8, 9, 50, 99]),
-    "matching rows": (append_of, MATCHING, None, [5, 6, 7, 8, 9, 99]),
-    "matching rows, serializable": (append_of, MATCHING, "serializable", None),
-    "partly matching rows": (append_of, PARTLY, None, None),
-    "partly matching rows, snapshot": (append_of, PARTLY, "snapshot", None),
-    "rewritten by another": (overwrite_of, "id = 7", None, None),
-    "removed by another": (overwrite_of, "id >= 0", None, None),
-}
-RACES_IN_SOAK = {"other rows", "partly matching rows, snapshot"}
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    "case", [only_in_soak(case) if case in RACES_IN_SOAK else case for case in RACES]
-)
-def test_a_concurrent_commit(lake, spark, files, race, case):
-    happens, argument, isolation, expected = RACES[case]
-    table = lake.create_table("db.t", SIMPLE)
-    table.append(frame(spark, [(i, "a", 0.0) for i in range(10)]).coalesce(1))
-    race(happens(spark, argument))
-    if expected is not None:
-        table.overwrite(frame(spark, [(99, "n", 0.0)]), where="id < 5", isolation=isolation)
-        assert [row[0] for row in rows_of(table)] == expected
-        return
-    with pytest.raises(ConflictError):
-        table.overwrite(frame(spark, [(99, "n", 0.0)]), where="id < 5", isolation=isolation)
-    after = lake.load_table("db.t")
-    assert 99 not in [row[0] for row in rows_of(after)]
-    known = {
-        row.file_path
-        for row in after.inspect.dataframes.all_data_files().select("file_path").collect()
-    }
-    assert {path.rpartition("/")[2] for path in files()} == {p.rpartition("/")[2] for p in known}
 
 
 def test_a_file_that_another_added_and_that_matches_in_part(lake, spark, files, race):

@@ -6,7 +6,7 @@ import pytest
 from catalog_cases import REFERENCED, rest_properties
 
 import frazil
-from ci_share import one_of_each
+from ci_share import these
 
 
 @pytest.fixture
@@ -31,7 +31,11 @@ def frame(spark, *given):
 
 @pytest.mark.check
 @pytest.mark.parametrize(
-    ("version", "mode"), one_of_each([1, 2, 3], ["copy-on-write", "merge-on-read"])
+    ("version", "mode"),
+    these(
+        [(1, "copy-on-write"), (3, "merge-on-read")],
+        *([1, 2, 3], ["copy-on-write", "merge-on-read"]),
+    ),
 )
 def test_a_history_of_commands(lake, spark, properties, version, mode):
     """Each command begins with a table that was just loaded, as in a process of its own."""

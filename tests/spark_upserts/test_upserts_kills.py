@@ -74,7 +74,7 @@ def killed(lake, tmp_path, deaths, batches=6, seed=0):
     assert sorted(map(int, numbers)) == list(range(batches))
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_killed_after_a_commit(lake, tmp_path):
     killed(lake, tmp_path, [("committed", 2)], batches=3)
 

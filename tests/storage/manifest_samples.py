@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from frazil.format import types as T
 from frazil.format.manifests import (
     DataFile,
     EntryStatus,
@@ -17,46 +18,30 @@ from frazil.format.manifests import (
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    IcebergType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from frazil.storage import avro
 from frazil.storage.files import FileIO
 
-COLUMNS: list[tuple[str, IcebergType, Any, Any]] = [
-    ("long", LongType(), -5, 7),
-    ("date", DateType(), -1, 17486),
-    ("time", TimeType(), 0, 86_399_999_999),
-    ("ts", TimestampType(), -1, 1_510_871_468_000_001),
-    ("tstz", TimestamptzType(), -1, 1_510_871_468_000_001),
+COLUMNS: list[tuple[str, T.IcebergType, Any, Any]] = [
+    ("long", T.LongType(), -5, 7),
+    ("date", T.DateType(), -1, 17486),
+    ("time", T.TimeType(), 0, 86_399_999_999),
+    ("ts", T.TimestampType(), -1, 1_510_871_468_000_001),
+    ("tstz", T.TimestamptzType(), -1, 1_510_871_468_000_001),
     (
         "dec",
-        DecimalType(38, 3),
+        T.DecimalType(38, 3),
         Decimal("-99999999999999999999999999999999999.999"),
         Decimal("0.001"),
     ),
-    ("uuid", UUIDType(), uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)),
-    ("str", StringType(), "a", "ü\U0001f600"),
-    ("dbl", DoubleType(), -0.0, 0.0),
-    ("bin", BinaryType(), b"", b"\xff\x00"),
-    ("fix", FixedType(3), b"abc", b"abd"),
-    ("bool", BooleanType(), False, True),
+    ("uuid", T.UUIDType(), uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)),
+    ("str", T.StringType(), "a", "ü\U0001f600"),
+    ("dbl", T.DoubleType(), -0.0, 0.0),
+    ("bin", T.BinaryType(), b"", b"\xff\x00"),
+    ("fix", T.FixedType(3), b"abc", b"abd"),
+    ("bool", T.BooleanType(), False, True),
 ]
 SCHEMA = Schema(
-    tuple(NestedField(i, name, kind) for i, (name, kind, _, _) in enumerate(COLUMNS, 1))
+    tuple(T.NestedField(i, name, kind) for i, (name, kind, _, _) in enumerate(COLUMNS, 1))
 )
 SPEC = PartitionSpec(
     3,

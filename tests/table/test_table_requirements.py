@@ -10,34 +10,16 @@ import pytest
 from table_cases import data_file, head, make_table
 
 from frazil.catalog.protocol import Catalog, LoadedTable
-from frazil.format.changes import (
-    LAST_ADDED,
-    AddSchema,
-    AddSnapshot,
-    AddSortOrder,
-    AddSpec,
-    AssertCurrentSchemaId,
-    AssertDefaultSpecId,
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    RemovePartitionSpecs,
-    RemoveSchemas,
-    RemoveSnapshots,
-    Requirement,
-    SetCurrentSchema,
-    SetDefaultSortOrder,
-    SetDefaultSpec,
-    Update,
-)
+from frazil.format import changes as C
 from frazil.table.commit.operation import Changes
 from frazil.table.commit.requirements import requirements_for
 from frazil.table.handle import TableHandle
 
 # What each removal asks beside the uuid and that no reference moved.
-REMOVALS: dict[str, tuple[Update, list[Requirement]]] = {
-    "snapshots": (RemoveSnapshots((1,)), []),
-    "schemas": (RemoveSchemas((0,)), [AssertCurrentSchemaId(1)]),
-    "specs": (RemovePartitionSpecs((0,)), [AssertDefaultSpecId(1)]),
+REMOVALS: dict[str, tuple[C.Update, list[C.Requirement]]] = {
+    "snapshots": (C.RemoveSnapshots((1,)), []),
+    "schemas": (C.RemoveSchemas((0,)), [C.AssertCurrentSchemaId(1)]),
+    "specs": (C.RemovePartitionSpecs((0,)), [C.AssertDefaultSpecId(1)]),
 }
 
 
@@ -50,12 +32,12 @@ def evolved(catalog: Catalog) -> TableHandle:
     return table
 
 
-def asked(table: TableHandle, *updates: Update) -> set[Requirement]:
+def asked(table: TableHandle, *updates: C.Update) -> set[C.Requirement]:
     assert table.uuid is not None
     found = requirements_for(table.metadata, updates)
     assert len(found) == len(set(found))
-    assert AssertTableUUID(table.uuid) in found
-    return set(found) - {AssertTableUUID(table.uuid)}
+    assert C.AssertTableUUID(table.uuid) in found
+    return set(found) - {C.AssertTableUUID(table.uuid)}
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -69,7 +51,7 @@ def test_a_removal_asks_that_no_branch_or_tag_moved(files_catalog: Catalog, remo
     table.files.append([data_file("b", spec_id=spec, partition=("mon", 1))])
     update, more = REMOVALS[removal]
     refs = {"main": head(table), "side": first, "kept": first}
-    assert asked(table, update) == {*more, *(AssertRefSnapshotId(*ref) for ref in refs.items())}
+    assert asked(table, update) == {*more, *(C.AssertRefSnapshotId(*ref) for ref in refs.items())}
 
 
 @pytest.mark.parametrize("removal", REMOVALS)
@@ -78,14 +60,14 @@ def test_without_main_a_removal_asks_that_it_is_not_there_yet(
 ) -> None:
     table = evolved(files_catalog)
     update, more = REMOVALS[removal]
-    assert asked(table, update) == {*more, AssertRefSnapshotId("main", None)}
+    assert asked(table, update) == {*more, C.AssertRefSnapshotId("main", None)}
 
 
 def test_removals_in_one_commit_ask_once(files_catalog: Catalog) -> None:
     table = evolved(files_catalog)
     updates, more = zip(*REMOVALS.values(), strict=True)
     assert asked(table, *updates) == {
-        AssertRefSnapshotId("main", None),
+        C.AssertRefSnapshotId("main", None),
         *(each for some in more for each in some),
     }
 
@@ -94,24 +76,24 @@ def test_what_the_table_has_is_chosen_by_its_id(files_catalog: Catalog) -> None:
     """Nothing is added then, so that a REST server knows of no last added one."""
     table = evolved(files_catalog)
     metadata = table.metadata
-    order = [AddSortOrder(metadata.sort_order), SetDefaultSortOrder()]
+    order = [C.AddSortOrder(metadata.sort_order), C.SetDefaultSortOrder()]
     for added, default in (
-        (AddSchema(metadata.schemas_by_id[0]), SetCurrentSchema(0)),
-        (AddSpec(metadata.specs_by_id[0]), SetDefaultSpec(0)),
+        (C.AddSchema(metadata.schemas_by_id[0]), C.SetCurrentSchema(0)),
+        (C.AddSpec(metadata.specs_by_id[0]), C.SetDefaultSpec(0)),
     ):
-        last = replace(default, **{next(iter(default.__dataclass_fields__)): LAST_ADDED})
+        last = replace(default, **{next(iter(default.__dataclass_fields__)): C.LAST_ADDED})
         assert Changes.of(metadata, [added, last]).updates == (added, default)
-    assert Changes.of(metadata, order).updates[1] == SetDefaultSortOrder(0)
+    assert Changes.of(metadata, order).updates[1] == C.SetDefaultSortOrder(0)
 
 
 def test_ids_that_a_snapshot_names_are_asked_for(
     files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, real = evolved(files_catalog), files_catalog.commit_table
-    sent: list[Update] = []
+    sent: list[C.Update] = []
 
     def commit_table(
-        identifier: Any, requirements: Any, updates: Sequence[Update], **base: Any
+        identifier: Any, requirements: Any, updates: Sequence[C.Update], **base: Any
     ) -> LoadedTable:
         sent.extend(updates)
         return real(identifier, requirements, updates, **base)
@@ -120,8 +102,8 @@ def test_ids_that_a_snapshot_names_are_asked_for(
     with table.replace_transaction(table.schema, partition_by=["note"]) as tx:
         spec_id = tx.metadata.default_spec_id
         tx.files.append([data_file("a", spec_id=spec_id, partition=("x",))])
-    assert SetDefaultSpec(spec_id) in sent
-    assert SetDefaultSpec() not in sent
+    assert C.SetDefaultSpec(spec_id) in sent
+    assert C.SetDefaultSpec() not in sent
 
 
 def test_a_staged_snapshot_asks_for_the_branch_that_it_builds_on(files_catalog: Catalog) -> None:
@@ -130,9 +112,9 @@ def test_a_staged_snapshot_asks_for_the_branch_that_it_builds_on(files_catalog: 
     before = table.metadata
     table.files.append([data_file("b")], wap_id="w")
     [staged] = [s for s in table.metadata.snapshots if s.snapshot_id != head(table)]
-    assert set(requirements_for(before, [AddSnapshot(staged)])) == {
-        AssertTableUUID(str(before.table_uuid)),
-        AssertCurrentSchemaId(0),
-        AssertDefaultSpecId(0),
-        AssertRefSnapshotId("main", head(table)),
+    assert set(requirements_for(before, [C.AddSnapshot(staged)])) == {
+        C.AssertTableUUID(str(before.table_uuid)),
+        C.AssertCurrentSchemaId(0),
+        C.AssertDefaultSpecId(0),
+        C.AssertRefSnapshotId("main", head(table)),
     }

@@ -16,15 +16,7 @@ from frazil.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
-from frazil.format.changes import (
-    LAST_ADDED,
-    AddSchema,
-    AssignUUID,
-    RemoveProperties,
-    SetLocation,
-    SetProperties,
-    UpgradeFormatVersion,
-)
+from frazil.format import changes as C
 from frazil.format.schema import Schema
 from frazil.format.types import DateType, IntegerType, NestedField, StringType
 from frazil.format.views import (
@@ -92,7 +84,7 @@ def example() -> dict[str, Any]:
 def version(sql: str = "SELECT 1 AS a", **fields: Any) -> ViewVersion:
     given = {
         "version_id": 1,
-        "schema_id": LAST_ADDED,
+        "schema_id": C.LAST_ADDED,
         "timestamp_ms": 1000,
         "summary": {},
         "representations": (SqlRepresentation(sql, "spark"),),
@@ -194,12 +186,12 @@ def test_a_dialect_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     "update",
     [
-        AssignUUID(UUID),
-        UpgradeFormatVersion(1),
-        AddSchema(SCHEMA),
-        SetLocation("file:/w"),
-        SetProperties({"a": "b"}),
-        RemoveProperties(("a",)),
+        C.AssignUUID(UUID),
+        C.UpgradeFormatVersion(1),
+        C.AddSchema(SCHEMA),
+        C.SetLocation("file:/w"),
+        C.SetProperties({"a": "b"}),
+        C.RemoveProperties(("a",)),
         AddViewVersion(version(default_catalog="c")),
         SetCurrentViewVersion(),
         SetCurrentViewVersion(3),
@@ -260,7 +252,7 @@ def test_updates_of_a_known_view_have_new_ids() -> None:
     new = version("SELECT 2 AS a")
     for schema, ids in ((SCHEMA, None), (OTHER, 1)):
         updates = replacing_updates(schema, new, base=base)
-        added = [each.schema.schema_id for each in updates if isinstance(each, AddSchema)]
+        added = [each.schema.schema_id for each in updates if isinstance(each, C.AddSchema)]
         assert added == ([] if ids is None else [ids])
         (sent,) = (each.view_version for each in updates if isinstance(each, AddViewVersion))
         assert (sent.version_id, sent.schema_id) == (2, 0 if ids is None else -1)
@@ -297,15 +289,15 @@ def test_a_dialect_is_not_lost_by_accident() -> None:
     updates = replacing_updates(SCHEMA, version("z"))
     with pytest.raises(ValidationError, match="SQL for trino"):
         apply_view_updates(base, updates)
-    allowed = SetProperties({"replace.drop-dialect.allowed": "true"})
+    allowed = C.SetProperties({"replace.drop-dialect.allowed": "true"})
     assert apply_view_updates(base, [allowed, *updates]).current_version.dialects == ("spark",)
 
 
 REFUSED: list[tuple[Any, type[FrazilError], str]] = [
-    (UpgradeFormatVersion(2), UnsupportedVersionError, "2"),
-    (UpgradeFormatVersion(0), ValidationError, "0"),
-    (AssignUUID(UUID), ValidationError, "uuid"),
-    (SetLocation(""), ValidationError, "empty"),
+    (C.UpgradeFormatVersion(2), UnsupportedVersionError, "2"),
+    (C.UpgradeFormatVersion(0), ValidationError, "0"),
+    (C.AssignUUID(UUID), ValidationError, "uuid"),
+    (C.SetLocation(""), ValidationError, "empty"),
     (SetCurrentViewVersion(5), ValidationError, "no version 5"),
     (SetCurrentViewVersion(), ValidationError, "was added"),
     (AddViewVersion(version()), ValidationError, "schema -1"),
@@ -323,19 +315,19 @@ def test_updates_that_contradict(update: Any, error: type[FrazilError], said: st
 @pytest.mark.parametrize("entries", ["0", "-1", "many"])
 def test_a_history_without_entries_is_refused(entries: str) -> None:
     with pytest.raises(ConfigurationError, match="num-entries"):
-        apply_view_updates(made(), [SetProperties({"version.history.num-entries": entries})])
+        apply_view_updates(made(), [C.SetProperties({"version.history.num-entries": entries})])
 
 
 def test_properties_and_places() -> None:
     base = made(a="1", b="2")
-    after = apply_view_updates(base, [RemoveProperties(("a",)), SetLocation("file:/w")])
+    after = apply_view_updates(base, [C.RemoveProperties(("a",)), C.SetLocation("file:/w")])
     assert (after.properties, after.location) == ({"b": "2"}, "file:/w")
     assert after.view_uuid == base.view_uuid
-    assert apply_view_updates(base, [SetProperties({"a": "1"})]) is base
+    assert apply_view_updates(base, [C.SetProperties({"a": "1"})]) is base
 
 
 def test_a_view_needs_its_parts() -> None:
     with pytest.raises(ValidationError, match="location"):
         apply_view_updates(None, replacing_updates(SCHEMA, version()))
     with pytest.raises(ValidationError, match="current version"):
-        apply_view_updates(None, [SetLocation("file:/v"), AddSchema(SCHEMA)])
+        apply_view_updates(None, [C.SetLocation("file:/v"), C.AddSchema(SCHEMA)])
