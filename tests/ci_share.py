@@ -3,7 +3,8 @@
 A case without a mark is in `make test`, which everybody runs. `pytest.mark.check` puts it into
 `make check`, which guards main besides; `pytest.mark.soak` into `make soak`, which goes deep. A
 mark stands on a module, a function or one parameter; where a case has both, `soak` counts. CI runs
-the first two circles. The functions here choose parameters, the likeliest to find a fault first.
+the first two circles. `pytest.mark.interop` is for what only `make interop` runs of the cases with
+other engines. The functions here choose parameters, the likeliest to find a fault first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _TIMES = int(os.environ.get("FRAZIL_EXAMPLES", "1"))
 
 def circle_of(marks: Container[str]) -> str:
     """The circle of a case, from the names of its marks."""
-    return next((name for name in ("soak", "check") if name in marks), "test")
+    return next((name for name in ("soak", "interop", "check") if name in marks), "test")
 
 
 def examples(in_ci: int) -> int:
@@ -158,6 +159,11 @@ def one_share(count: int, cases: Collection[Any], *, first: int = 0) -> list[Any
 def only_in_check(*values: Any, id: str | None = None) -> Any:
     """One parameter that `make test` leaves out."""
     return pytest.param(*values, marks=pytest.mark.check, id=id)
+
+
+def only_in_interop(*values: Any) -> Any:
+    """One parameter of a case with other engines that `make check` leaves out."""
+    return pytest.param(*values, marks=pytest.mark.interop)
 
 
 def only_in_soak(*values: Any) -> Any:

@@ -114,6 +114,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def no_views_are_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The temporary views that a test makes are not there in the next one; a module's own stay."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    catalog = request.getfixturevalue("spark")._jsparkSession.sessionState().catalog()
+
+    def views() -> set[str]:
+        found = catalog.listLocalTempViews("*")
+        return {found.apply(place).table() for place in range(found.size())}
+
+    before = views()
+    yield
+    for name in views() - before:
+        catalog.dropTempView(name)
+
+
 @pytest.fixture
 def lake_settings(tmp_path: Path) -> dict[str, Any]:
     """What `lake` is opened with; a folder or module of other catalogs gives its own."""

@@ -6,9 +6,12 @@ the program printed, and its errors.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +24,15 @@ SPARK = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 """What a file of the tests that begins a session needs."""
 _LAST = 20_000
 """So many characters of what a program said are shown."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and that the system gives no other program by itself."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def run_program(program: Path | str, *arguments: Any, **options: Any) -> str:

@@ -104,4 +104,4 @@ def test_sixty_million_pairs_take_no_more_room_than_their_files_and_deletes() ->
     assert index.pair_count == files * deletes // partitions
     assert index.size_in_bytes < 32 * (files + deletes)
     assert index.on(pl.Series([17])).deletes().to_list() == list(range(1, deletes, partitions))
-    assert seconds < 3  # about 0.1 s on an idle machine
+    assert seconds < 30  # about 0.1 s on an idle machine; pair by pair it would take minutes

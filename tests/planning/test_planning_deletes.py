@@ -393,4 +393,4 @@ def test_a_hundred_thousand_files_and_ten_thousand_deletes_match_quickly() -> No
     sampled = pairs.filter(pl.col("delete") % 200 == 0).height
     assert sampled == counts[1]
     assert pairs.filter(pl.col("delete") % 200 == 1).height == counts[2]
-    assert seconds < 3  # about 0.1 s on an idle machine
+    assert seconds < 30  # about 0.1 s on an idle machine; pair by pair it would take minutes

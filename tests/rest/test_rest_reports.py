@@ -90,7 +90,7 @@ def test_a_server_that_breaks_slows_nothing(server: Server) -> None:
         catalog.report_scan(table.port.identifier, planned(table))
     table.files.append([data_file("b", "tue")])
     catalog.close()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert len(reports(server)) < 5
 
 

@@ -91,7 +91,7 @@ def test_a_head_that_comes_slowly_is_not_waited_for(first: int) -> None:
     with answering(*ways) as address, pytest.raises(StorageError, match="no answer came"):
         asked(address)
     # Whole, it would take seven seconds.
-    assert 0.4 < time.monotonic() - started < 4
+    assert 0.4 < time.monotonic() - started < 6.5
 
 
 def test_a_body_may_take_longer_than_a_silence() -> None:

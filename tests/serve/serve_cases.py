@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -241,13 +240,6 @@ def started(folder: Path, *options: str, port: int = 0, **variables: str) -> tup
         server.kill()
         raise
     return server, server.lines[0].split()[-1]
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def sql_catalog(folder: Path, **more: str) -> Catalog:

@@ -364,11 +364,11 @@ def test_limits(tmp_path: Path) -> None:
                 assert answer.startswith(b"HTTP/1.1 400"), (framing, answer)
         # A client that sends no head, or half of one, is let go.
         for begin in (b"", b"GET /v1/con"):
-            with socket.create_connection((host, port), timeout=10) as connection:
+            with socket.create_connection((host, port), timeout=60) as connection:
                 connection.sendall(begin)
                 started = time.monotonic()
                 assert connection.recv(1000) == b""
-                assert time.monotonic() - started < 5
+                assert time.monotonic() - started < 20
         with server.client() as client:
             assert client.get("/health").status_code == 200
 

@@ -21,7 +21,6 @@ import pytest
 from catalog_cases import made_table, new_metadata, opened
 from serve_cases import (
     Running,
-    free_port,
     namespace,
     running,
     set_property,
@@ -37,7 +36,7 @@ from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError
 from frazil.catalog.rest.exchange.transport import Transport
 from frazil.storage.paths import local_path
 from frazil.table.handle import TableHandle
-from programs import Program
+from programs import Program, free_port
 
 T = "/v1/namespaces/db/tables/t"
 RETRIES = {"commit.retry.num-retries": "100", "commit.retry.min-wait-ms": "10"}

@@ -26,13 +26,6 @@ def program(variable: str, name: str, advice: str) -> str:
     return found
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def running(command: list[str], port: int) -> Iterator[None]:
     """The server while it runs, from the first line after which it answers."""

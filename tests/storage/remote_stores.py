@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pytest
-from emulators import free_port, program, running
+from emulators import program, running
 
 from frazil.storage.files import FileIO
+from programs import free_port
 
 
 class RemoteStore(Protocol):
