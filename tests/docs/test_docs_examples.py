@@ -7,7 +7,6 @@ import inspect
 import re
 import typing
 
-import pytest
 from pages import DOCUMENTS, ROOT, blocks_of
 
 import frazil
@@ -18,12 +17,12 @@ from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
 from frazil.table.updates.schema import UpdateSchema
 from frazil.table.updates.spec import UpdateSpec
 
-BLOCKS = [
-    pytest.param(block.text, id=f"{path.relative_to(ROOT)}-{block.line}")
+BLOCKS = {
+    f"{path.relative_to(ROOT)}:{block.line}": block.text
     for path in DOCUMENTS
     for block in blocks_of(path)
     if block.language == "python"
-]
+}
 KNOWN = {
     "frazil": (frazil,),
     "lake": (frazil.Lake,),
@@ -66,19 +65,23 @@ def class_of(owner, attribute):
     return given if getattr(given, "__module__", "").startswith("frazil.") else None
 
 
-@pytest.mark.parametrize("text", BLOCKS)
-def test_python_blocks_compile_and_name_what_there_is(text):
-    tree = ast.parse(text)
-    for name, path, call in names_used(tree):
+def test_python_blocks_compile_and_name_what_there_is():
+    assert [fault for where, text in BLOCKS.items() for fault in faults_of(text, where)] == []
+
+
+def faults_of(text, where):
+    """What a block of a page names that is not there."""
+    for name, path, call in names_used(ast.parse(text, where)):
         owners = KNOWN[name]
         for step in path[:-1]:
             owners = [inner for owner in owners if (inner := class_of(owner, step))]
         if not owners:
             continue
-        shown = f"{name}.{'.'.join(path)}"
+        shown = f"{where}: {name}.{'.'.join(path)}"
         owners = [owner for owner in owners if hasattr(owner, path[-1])]
-        assert owners, f"{shown} does not exist"
-        if call is None:
+        if not owners:
+            yield f"{shown} does not exist"
+        if call is None or not owners:
             continue
         namespace = class_of(owners[0], path[-1])
         called = namespace.__call__ if namespace else getattr(owners[0], path[-1])
@@ -86,7 +89,8 @@ def test_python_blocks_compile_and_name_what_there_is(text):
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             continue
         given = {keyword.arg for keyword in call.keywords if keyword.arg}
-        assert given <= {parameter.name for parameter in parameters}, shown
+        if unknown := given - {parameter.name for parameter in parameters}:
+            yield f"{shown} has no {', '.join(sorted(unknown))}"
 
 
 PROPERTY = re.compile(
