@@ -11,7 +11,7 @@ import pytest
 from interop_engines import DuckDB
 from pyiceberg.table import StaticTable
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import one_of_each, only_in_interop, only_in_soak
 from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
@@ -73,7 +73,14 @@ def ids(spark: Any, duck: DuckDB, table: Table, name: str) -> list[set[int]]:
     return found
 
 
-@pytest.mark.parametrize(("options", "kind"), one_of_each(OPTIONS, [(2, ("part",)), (3, ())]))
+# The first one guards main.
+IN_TURN = [
+    case if place == 0 or case.marks else only_in_interop(*case.values)
+    for place, case in enumerate(one_of_each(OPTIONS, [(2, ("part",)), (3, ())]))
+]
+
+
+@pytest.mark.parametrize(("options", "kind"), IN_TURN)
 def test_data_files_are_rewritten_as_by_java(
     spark: Any,
     sql_lake: Lake,

@@ -254,6 +254,7 @@ def test_rows(
     assert all_rows(reader, spark, duck, it.table, it.name) == _as_read((writer, reader), EXPECTED)
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(("writer", "version", "reader"), READS)
 def test_filters(
     evolved: MakeEvolved,

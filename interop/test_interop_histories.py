@@ -160,6 +160,7 @@ def _machine(
     return Tables
 
 
+@pytest.mark.interop
 def test_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     machine = _machine(spark, sql_lake, tmp_path)
     few = settings(_SETTINGS, max_examples=2, stateful_step_count=5, derandomize=True)
@@ -180,6 +181,7 @@ def test_many_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     run_state_machine_as_test(machine, settings=many)
 
 
+@pytest.mark.interop
 def test_null_keys_in_structs(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     """A NULL struct implies NULL fields (rule 231); the Java runtime has limits there."""
     ddl = "id long, a struct<x: int, y: string>"

@@ -19,7 +19,7 @@ SOAK_SECONDS = float(os.environ.get("FRAZIL_SOAK_SECONDS", "600"))
 @pytest.mark.parametrize(
     ("version", "seconds"),
     [
-        (2, 8.0),
+        pytest.param(2, 8.0, marks=pytest.mark.interop),
         pytest.param(2, SOAK_SECONDS, marks=pytest.mark.soak),
         pytest.param(3, SOAK_SECONDS, marks=pytest.mark.soak),
     ],

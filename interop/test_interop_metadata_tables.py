@@ -118,6 +118,7 @@ def test_schemas_and_rows_are_those_of_java(sql_lake: Lake, table: str, of_java:
         assert (schema_of(found, name), rows_of(found)) == of_java(name), name
 
 
+@pytest.mark.interop
 def test_rows_that_executors_decode_are_those_of_java(
     sql_lake: Lake, table: str, of_java: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,7 @@ def test_columns_of_procedures_are_those_of_java(
         assert counts[0] == counts[1], call
 
 
+@pytest.mark.interop
 def test_changelog_views_are_those_of_java(spark: Any, sql_lake: Lake) -> None:
     table = sql_lake.create_table("db.called_changes", "id bigint, name string", format_version=2)
     table.append(spark.createDataFrame([(1, "a"), (2, "b"), (3, "c")], "id bigint, name string"))

@@ -149,6 +149,7 @@ COMMANDS: dict[str, tuple[Callable[[Table], Any], str]] = {
 }
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_summaries_are_those_of_java(spark: Any, sql_lake: Lake, mode: str) -> None:
     """Each command on the same files, entry by entry, but for sizes and what names the writer.

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from bench import tpcds
 
+from ci_share import only_in_interop, only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.session import costs
 
 QUERIES = tpcds.queries()
-IN_CI = (3, 7, 37, 64, 95)
+IN_INTEROP = (3, 7, 37, 64, 95)
 """Selective joins of one and of several facts, the longest, and sub-queries of one table."""
 MORE_DATES = {5: 2}
 """Query 5 joins facts that are smaller than the dates here. Spark sends the smaller side of a join
@@ -64,8 +65,9 @@ def latest_executions(store: Any, *, after: int) -> list[int]:
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(number, marks=() if number in IN_CI else pytest.mark.soak)
-        for number in sorted(QUERIES)
+        IN_INTEROP[0],
+        *map(only_in_interop, IN_INTEROP[1:]),
+        *map(only_in_soak, sorted(set(QUERIES) - set(IN_INTEROP))),
     ],
 )
 def test_no_more_files_than_the_java_runtime(

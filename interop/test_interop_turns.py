@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from interop_java import java_table
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.spark.lake import Lake
 
 Pair = tuple[int, str | None]
@@ -79,7 +79,11 @@ class Shared:
 
 
 CATALOGS = {"sql": "java_sql", "hadoop": "java_hadoop"}
-CASES = [only_in_soak(("sql", 1)), only_in_soak(("sql", 2)), ("sql", 3), ("hadoop", 2)]
+CASES = [
+    *(only_in_soak(("sql", version)) for version in (1, 2)),
+    ("sql", 3),
+    only_in_interop(("hadoop", 2)),
+]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-v{case[1]}")

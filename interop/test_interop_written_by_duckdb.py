@@ -103,6 +103,7 @@ def test_rows_and_filters(
         assert shown_rows(found) == shown_rows(theirs), wanted
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("name", DUCKDB_CREATES)
 def test_types_that_duckdb_does_not_create(
     rest_lake: DuckDB, sql_lake: Lake, engines: Engines, name: str
@@ -145,6 +146,7 @@ def test_null_variant(rest_lake: DuckDB, sql_lake: Lake) -> None:
     assert tuple(row) == (False, True)
 
 
+@pytest.mark.interop
 def test_version_1(rest_lake: DuckDB, sql_lake: Lake, spark: Any) -> None:
     """DuckDB's snapshots have sequence numbers, which v1 has not."""
     ours = sql_lake.create_table("db.duck_1", "id int", format_version=1)

@@ -97,6 +97,7 @@ def test_rows_and_filters(
         assert shown_rows(engines.read("java", name, case, ())[0]) == shown_rows(rows)
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("case", TRANSFORMED, ids=[case.name for case in TRANSFORMED])
 def test_transforms(catalog: SqlCatalog, engines: Engines, case: TypeCase) -> None:
     """By each transform in turn; PyIceberg does not append by two transforms of one column."""
@@ -124,6 +125,7 @@ def test_transforms(catalog: SqlCatalog, engines: Engines, case: TypeCase) -> No
             assert shown_rows(found) == shown_rows(r for r in rows if wanted.keeps(r[1])), wanted
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize(("case", "text"), SINGLE)
 def test_transforms_of_version_1(
     catalog: SqlCatalog, engines: Engines, case: TypeCase, text: str

@@ -242,7 +242,7 @@ def replaced(pair: Pair, what: str) -> frozenset[int]:
 
 
 def in_ci(every: list[Pair]) -> frozenset[Pair]:
-    """A few pairs: each kind, place, mode, version and level with each of its outcomes."""
+    """A few pairs: each command, place and version with each outcome, and each rival."""
     left = {item for pair in every for item in _items(pair)}
     # Of pairs that are as good as others, any: the first ones have all the same version and level.
     mixed = sorted(every, key=lambda pair: crc32(str(pair).encode()))
@@ -255,8 +255,9 @@ def in_ci(every: list[Pair]) -> frozenset[Pair]:
 
 
 def _items(pair: Pair) -> set[Any]:
-    named = ("first", "rival", "place", "version", "mode", "rival_mode", "level")
+    named = ("first", "place", "version", "rival_mode", "level")
     what = outcome(pair)
     near = pair.place in (SAME_ROW, SAME_FILE)
-    how = ("how", near, pair.version, pair.mode, what)
-    return {how, *((name, getattr(pair, name), what) for name in named)}
+    how = ("how", near, pair.mode, what)
+    rival = ("rival", near, pair.rival)
+    return {how, rival, *((name, getattr(pair, name), what) for name in named)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -261,7 +260,7 @@ def test_a_database_in_memory(tmp_path: Path) -> None:
     assert held(catalog) == ("1", "1")
 
 
-# -- rivals and kills ----------------------------------------------------------------------------
+# -- rivals --------------------------------------------------------------------------------------
 
 
 def write_together(properties: dict[str, str], number: int, commits: int) -> None:
@@ -321,69 +320,6 @@ def test_no_reader_sees_one_table_without_the_other(
         found = catalog.load_table(name).metadata.properties
         assert all(found[f"w{i}"] == f"{i}-{commits - 1}" for i in range(writers))
     assert len(seen) > 1
-
-
-KILLED = [("sqlite", False), ("postgres", True), ("postgres", False)]
-
-
-def killed_at(properties: dict[str, str], step: int, after: bool) -> None:
-    """Commit together; die at the step, before or after it takes place."""
-    catalog = opened(properties)
-    commits = [change(B, n="1"), creation(catalog), change(A, n="1")]
-    count = 0
-
-    def counted(real: Any) -> Any:
-        def call(*args: Any, **options: Any) -> Any:
-            nonlocal count
-            count += 1
-            mine = count
-            if mine == step and not after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            try:
-                return real(*args, **options)
-            finally:
-                if mine == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        return call
-
-    for name in ("link", "fsync", "unlink"):
-        setattr(os, name, counted(getattr(os, name)))
-    assert isinstance(catalog, SqlCatalog)
-    dialect = catalog._database.engine.dialect
-    for name in ("do_execute", "do_commit", "do_begin"):
-        setattr(dialect, name, counted(getattr(dialect, name)))
-    catalog.commit_tables(commits)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("properties", "after"),
-    [("sqlite", True), *(only_in_soak(*each) for each in KILLED)],
-    indirect=["properties"],
-)
-def test_a_writer_killed_at_any_step(
-    catalog: SqlCatalog, properties: dict[str, str], after: bool
-) -> None:
-    seen = set()
-    for step in range(1, 1000):
-        for name in (A, B, NEW):
-            if catalog.table_exists(name):
-                catalog.drop_table(name)
-        for name in ("db.a", "db.b"):
-            made_table(catalog, name)
-        catalog.close()
-        status = os.waitpid(in_child(killed_at, properties, step, after), 0)[1]
-        found = held(catalog)
-        assert found in {(None, None), ("1", "1")}
-        assert catalog.table_exists(NEW) == (found == ("1", "1"))
-        seen.add(found)
-        set_properties_retrying(catalog, "db.a", later="1")
-        if os.waitstatus_to_exitcode(status) == 0:
-            break
-        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-    assert step > 8
-    assert len(seen) == 2
 
 
 def test_two_that_take_the_same_tables_in_other_orders_do_not_deadlock(

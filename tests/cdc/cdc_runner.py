@@ -5,8 +5,6 @@ before the pointer is swapped, `committed` right after it, `advanced` behind a m
 `time` after n/100 seconds of its first round; `never`.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

@@ -1,7 +1,5 @@
 """A PostgreSQL whose log tells changes, and tables that follow one of it."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """Both sides killed: the table has what the source has, and each change once."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time
@@ -32,21 +30,6 @@ def killed(database, place, moment, *more):
 def positions(table):
     """Of the snapshots, in their order."""
     return [lsn_of(s.summary["frazil.cdc.lsn"]) for s in table.metadata.snapshots]
-
-
-@pytest.mark.soak
-def test_killed_within_the_load(database):
-    database.run(
-        "create table t (id int primary key, v int)",
-        "insert into t select n, n from generate_series(1, 100) n",
-    )
-    killed(database, "created", 1)
-    assert database.table.current_snapshot is None
-    # The rows that come meanwhile are of the second load.
-    database.run("insert into t values (101, 1)", "delete from t where id = 1")
-    database.drain()
-    ours, theirs = database.both()
-    assert ours == theirs
 
 
 @pytest.mark.check

@@ -1,7 +1,5 @@
 """A table of PostgreSQL followed: types, changes, schema, and what stops."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, date, datetime, time
 from decimal import Decimal

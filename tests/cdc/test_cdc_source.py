@@ -4,8 +4,6 @@ The other side of each case is PostgreSQL itself: after a run the table has its 
 names, or the run stopped and the table is as it was.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """A warehouse that the commands look at, and what runs a command on it."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

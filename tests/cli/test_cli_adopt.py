@@ -1,7 +1,5 @@
 """`frazil adopt`: tables of a folder and of other catalogs get names in a catalog of SQLite."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

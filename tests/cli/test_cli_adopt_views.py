@@ -1,7 +1,5 @@
 """`frazil adopt` with views: of a database and of a server, into both, dry first."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`frazil call`: results as lines and as JSON, and what is asked and refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

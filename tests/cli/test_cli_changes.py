@@ -1,7 +1,5 @@
 """Commands that change tables; none of them needs Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Every command of `frazil` on a small table, for people and for programs."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

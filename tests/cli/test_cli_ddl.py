@@ -1,7 +1,5 @@
 """Columns as text mean what they mean in Spark."""
 
-from __future__ import annotations
-
 import pytest
 import sqlglot
 from pyspark.sql.types import StructType

@@ -1,7 +1,5 @@
 """Help: every command has an example that runs, and what needs no Spark starts none."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

@@ -1,7 +1,5 @@
 """`frazil catalog` with secrets in the system's keyring, which the file names."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

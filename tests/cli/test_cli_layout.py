@@ -1,7 +1,5 @@
 """Lines of a table: they fit the width, lose no column, and mark what is cut."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len

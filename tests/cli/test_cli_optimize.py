@@ -1,7 +1,5 @@
 """`frazil optimize`: what it shows, and a schedule that a signal ends."""
 
-from __future__ import annotations
-
 import json
 import signal
 

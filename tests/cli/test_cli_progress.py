@@ -1,7 +1,5 @@
 """What a terminal shows while a command works: a bar on standard error, and nothing elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The prompt of `frazil sql`: typed keys, and what is printed; and the program in a terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

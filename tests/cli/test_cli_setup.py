@@ -1,7 +1,5 @@
 """`frazil catalog` and `frazil doctor`: the user's file, and what a machine lacks."""
 
-from __future__ import annotations
-
 import json
 import stat
 import sys

@@ -1,7 +1,5 @@
 """`frazil sql`: statements of an argument and of a file."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What the prompt knows without Spark: statements, completion, and how rows are shown."""
 
-from __future__ import annotations
-
 import re
 import sys
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ The whole output of every command is a golden text, `golden/80.txt` and `golden/
 FRAZIL_WRITE_GOLDEN=1 they are written anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from run import FIXTURES, check, expectations, scan_of
 
+from ci_share import one_in
+
 NO_DATA_FILES = {
     # The data of these tables is not in the fixtures: reading them must be a typed error.
     "duckdb_generated_bounds",
@@ -22,7 +24,7 @@ NAMES = (
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(2, NAMES))
 def test_fixture(spark: Any, fixtures_dir: Path, name: str) -> None:
     (case,) = [case for case in expectations(fixtures_dir) if case.table == name]
     outcome = check(spark, fixtures_dir, case)

@@ -208,12 +208,6 @@ def test_holes_where_something_is_not_on_the_machine(
     assert ("no PostgreSQL" in found[-1]) is not bool(code)
 
 
-def test_a_circle_that_did_not_run_is_not_checked(tmp_path: Path, places: Any, capsys: Any) -> None:
-    (tmp_path / "required.txt").write_text("soak store=nowhere")
-    [line] = printed(capsys, 0, "--check", "soak", *places)
-    assert "`make soak` left no record" in line
-
-
 @pytest.mark.parametrize("text", ["tests store=s3", "test stores=s3", "test name"])
 def test_a_line_of_the_list_that_cannot_be_read(
     text: str, tmp_path: Path, places: Any, capsys: Any

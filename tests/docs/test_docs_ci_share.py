@@ -11,7 +11,6 @@ import pytest
 from ci_share import (
     circle_of,
     in_circles,
-    one_in,
     one_of_each,
     one_share,
     only_in_soak,
@@ -86,12 +85,6 @@ def test_choices_that_ci_leaves_out() -> None:
     assert {case.values for case in cases} == set(itertools.product("abcd", "xy"))
 
 
-def test_these_cases() -> None:
-    cases = these([("b", "x"), ("a", "y")], "abc", "xy")
-    assert in_ci(cases) == [("a", "y"), ("b", "x")]
-    assert {case.values for case in cases} == set(itertools.product("abc", "xy"))
-
-
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_each_pair_of_choices(matrix: tuple[str, ...]) -> None:
     cases = pairwise(*matrix)
@@ -102,11 +95,6 @@ def test_each_pair_of_choices(matrix: tuple[str, ...]) -> None:
         assert beside == set(itertools.product(matrix[one], matrix[other]))
     longest, second = sorted(map(len, matrix))[:-3:-1]
     assert len(taken) == longest * second
-
-
-def test_one_in_so_many() -> None:
-    assert one_in(2, "abc") == ["a", pytest.param("b", marks=pytest.mark.soak), "c"]
-    assert one_in(2, [(1, 2), (3, 4)]) == [(1, 2), pytest.param(3, 4, marks=pytest.mark.soak)]
 
 
 def test_one_share_of_so_many() -> None:

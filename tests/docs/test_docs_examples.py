@@ -1,7 +1,5 @@
 """The documents say what the code does: names are the newest, properties are all listed."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

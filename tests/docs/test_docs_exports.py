@@ -1,7 +1,5 @@
 """What is public: the classes that `frazil` names, and those that their methods return."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import typing

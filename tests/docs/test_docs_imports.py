@@ -1,7 +1,5 @@
 """No module imports another in a circle, not even for its types."""
 
-from __future__ import annotations
-
 from graphlib import TopologicalSorter
 
 import grimp

@@ -1,7 +1,5 @@
 """Names and sizes of what is in `src/frazil`, as CONTRIBUTING.md and the architecture page say."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict

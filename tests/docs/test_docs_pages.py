@@ -4,8 +4,6 @@ A block of text below a block of code is what that prints; ids, times and sizes 
 begins with the name of an error, the code raises it. Blocks that cannot run here say so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io

@@ -1,7 +1,5 @@
 """Plain words: pages and the docstrings of public names have none that a reader stumbles over."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

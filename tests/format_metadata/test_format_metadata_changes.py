@@ -64,6 +64,10 @@ HOLDING: tuple[C.Requirement, ...] = (
 )
 
 
+def tag(snapshot_id: int) -> SnapshotRef:
+    return SnapshotRef(snapshot_id=snapshot_id, type="tag")
+
+
 def test_requirements_that_hold() -> None:
     C.check_requirements(BASE, HOLDING)
     C.check_requirements(None, [C.AssertCreate()])
@@ -294,7 +298,7 @@ ENCRYPTED = C.AddEncryptionKey(EncryptedKey(key_id="k", encrypted_key_metadata="
         (BASE, C.AddSnapshot(snapshot(3, sequence_number=2)), "not above the table's last, 2"),
         (BASE, C.AddSnapshot(snapshot(3, manifest_list=None)), "no manifest list"),
         (BASE, C.SetSnapshotRef("dev", branch(9)), "no snapshot 9"),
-        (BASE, C.SetSnapshotRef("main", SnapshotRef(1, type="tag")), "main is a branch"),
+        (BASE, C.SetSnapshotRef("main", tag(1)), "main is a branch"),
         (BASE, C.SetSnapshotRef("dev", replace(branch(1), max_ref_age_ms=0)), "must be > 0"),
         (
             BASE,

@@ -1,7 +1,5 @@
 """Snapshots that are known already are not made again, and nothing else comes of it."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """Tables of many small files from compaction's tests."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """After every kind of commit, expiry and orphan removal leave exactly what metadata reaches."""
 
-from __future__ import annotations
-
 import os
 import time
 

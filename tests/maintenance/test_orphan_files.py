@@ -146,22 +146,6 @@ def test_what_no_metadata_reaches_goes_and_all_else_stays(place: Lake) -> None:
     assert repr(table.maintenance.remove_orphan_files()) == "Orphan files: none"
 
 
-def test_the_folder_after_expiry_and_removal_is_what_metadata_reaches(place: Lake) -> None:
-    table = busy(place.make(**{"write.metadata.previous-versions-max": "2"}))
-    put(table, "data/x.parquet")
-    table.maintenance.expire_snapshots_keeping_files(older_than="2999-01-01")
-    all_old(table)
-    gone = table.maintenance.remove_orphan_files()
-    assert gone.deleted_files_count >= 2
-    left = lying(table.location)
-    hint = local(table.location) / "metadata" / "version-hint.text"
-    assert left == reached(table.metadata_location) | {hint}
-    # The current one and the two of its log.
-    assert sum(path.name.endswith(".metadata.json") for path in left) == 3
-    table.files.append([data(put(table, "data/more.parquet"))])
-    assert table.refresh().inspect.files()["file_path"].len() == 3
-
-
 def test_folders_of_partition_fields_are_not_hidden(place: Lake) -> None:
     table = place.make(by=("_part",))
     in_partition = put(table, "data/_part=1/x.parquet")

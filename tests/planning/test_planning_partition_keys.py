@@ -1,7 +1,5 @@
 """Partitions are told apart alike as values, as columns and in an operation."""
 
-from __future__ import annotations
-
 import struct
 
 import polars as pl

@@ -67,33 +67,6 @@ def test_every_change_without_an_answer(
     assert is_made(catalog) is after
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_every_failure_of_a_server_may_hide_a_commit(
-    server: Server, connect: Connect, status: int
-) -> None:
-    catalog = connect()
-    made_view(catalog)
-    server.faults = [Fault(status=status, after=True)]
-    assert sql_of(replaced(catalog, QUERY)) == QUERY
-    server.faults = [Fault(status=status)]
-    with pytest.raises(CommitStateUnknownError):
-        replaced(catalog, "SELECT 3 AS a")
-
-
-def test_a_lost_answer_while_others_replace(server: Server, connect: Connect) -> None:
-    """Ours is a version of the view's history, though it is not the current one any more."""
-    catalog, other = connect(), connect()
-    made_view(catalog)
-
-    def others() -> None:
-        for number in (7, 8):
-            replaced(other, f"SELECT {number} AS a")
-
-    server.faults = [Fault("GET", status=200, after=True, do=others), Fault(status=500, after=True)]
-    assert sql_of(replaced(catalog, QUERY)) == "SELECT 8 AS a"
-    assert len(catalog.load_view("db.v").metadata.versions) == 4
-
-
 def test_of_two_creators_one_is_first(server: Server, connect: Connect) -> None:
     """The other's view has the name when the server is asked what became of ours."""
     catalog, other = connect(), connect()

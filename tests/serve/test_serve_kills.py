@@ -69,7 +69,7 @@ def appended(catalog: Catalog, name: str = "db.t") -> Counter[str]:
 @pytest.mark.parametrize(
     ("kind", "writers", "appends", "kills", "options"),
     [
-        ("sqlite", 4, 4, 2, ()),
+        ("sqlite", 3, 4, 1, ()),
         only_in_soak("sqlite", 8, 25, 10, ()),
         only_in_soak("postgres", 8, 25, 10, ()),
         only_in_soak("postgres", 8, 25, 10, ("--workers", "2")),

@@ -1,7 +1,5 @@
 """A session with a lake attached, and a database of Spark's own beside it."""
 
-from __future__ import annotations
-
 import pytest
 
 import frazil

@@ -1,7 +1,5 @@
 """The same methods over Spark Connect, where they are those of other classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Definitions in an attached session that no USE has moved, and what Spark keeps of a query."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F

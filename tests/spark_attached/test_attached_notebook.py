@@ -1,7 +1,5 @@
 """``%load_ext frazil``, with a shell that notes what it is given."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

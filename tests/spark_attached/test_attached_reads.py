@@ -1,7 +1,5 @@
 """Statements, readers and the catalog over names of lakes, of Spark, and of both."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession

@@ -1,7 +1,5 @@
 """Which sessions know a lake, and what is left when it is detached."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import pickle

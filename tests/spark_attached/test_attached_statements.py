@@ -1,7 +1,5 @@
 """Kinds of statements by `spark.sql` of an attached session: what each does by `lake.sql`."""
 
-from __future__ import annotations
-
 CHANGES = [
     ("CREATE OR REPLACE TABLE lake.db.t AS SELECT 1 AS id, 'a' AS n", [(1, "a")]),
     ("INSERT OVERWRITE lake.db.t VALUES (2, 'b'), (3, 'c')", [(2, "b"), (3, "c")]),

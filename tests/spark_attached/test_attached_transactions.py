@@ -1,7 +1,5 @@
 """BEGIN, COMMIT and ROLLBACK of an attached session: statements and writers of a thread."""
 
-from __future__ import annotations
-
 from threading import Thread
 
 import pytest

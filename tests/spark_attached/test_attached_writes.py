@@ -1,7 +1,5 @@
 """Writers into a lake's table, each beside the same writer into a table of Spark's own."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -47,7 +45,9 @@ def contents(spark, name):
 
 @pytest.mark.parametrize(
     "name",
-    in_circles([only_in_soak(n) if n in ("by columns", "ignored") else n for n in SAVES], test=1),
+    in_circles(
+        [only_in_soak(n) if n in ("by columns", "ignored") else n for n in SAVES], test=1, check=2
+    ),
 )
 def test_what_is_saved_is_what_spark_saves(lake, plain, spark, rows, name):
     for table in ("lake.db.t", f"{plain}.t"):

@@ -1,7 +1,5 @@
 """Which snapshots a range holds, by ids and by times, over branches and expired history."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Changelogs and incremental reads, one kind of commit at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

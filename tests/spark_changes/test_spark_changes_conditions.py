@@ -1,7 +1,5 @@
 """Conditions of changelogs: the changes of the rows that plain Spark chooses."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -98,21 +98,6 @@ def test_rows_that_a_rollback_brings_back_stay(lake):
 
 
 @pytest.mark.check
-def test_columns_that_are_added_meanwhile_do_not_matter(lake):
-    made = partitioned(lake, 2)
-    other = made.other()
-
-    def evolve() -> None:
-        with other.update_schema() as update:
-            update.add_column("more", "string")
-
-    result = made.table.compact(min_input_files=2, on_progress=when(2, evolve))
-    assert result.failed_data_files_count == 0
-    made.rows = type(made.rows)({(*r, None): n for r, n in made.rows.items()})
-    made.check()
-
-
-@pytest.mark.check
 def test_partial_progress_commits_as_groups_are_finished(lake):
     made = partitioned(lake, 2)
     result = made.table.compact(

@@ -1,7 +1,5 @@
 """Curves and sizes, without Spark."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

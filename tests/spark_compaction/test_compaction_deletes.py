@@ -1,7 +1,5 @@
 """Equality deletes become positions or vectors; position deletes become fewer files, or vectors."""
 
-from __future__ import annotations
-
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk
 

@@ -1,7 +1,5 @@
 """Rows that others delete and change while a compaction runs."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """How much is deleted of each file is the same from runs as from single pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

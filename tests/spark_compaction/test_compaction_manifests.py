@@ -1,7 +1,5 @@
 """Manifests are clustered by partition; entries keep what they say."""
 
-from __future__ import annotations
-
 import pytest
 from compacted_tables import Modelled
 

@@ -1,7 +1,5 @@
 """What conditions imply, which columns they need, how names are found, what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from condition_texts import SCHEMA
 from pyspark.errors import AnalysisException

@@ -4,8 +4,6 @@ Parquet's filters miss rows that Spark would keep: a dictionary of -0.0 holds no
 may leave NaN out. Nothing is skipped by them, whoever the condition comes from.
 """
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

@@ -1,7 +1,5 @@
 """Plain Spark as the judge of random conditions: what they imply, what is exact, what matches."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

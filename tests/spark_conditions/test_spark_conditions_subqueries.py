@@ -1,7 +1,5 @@
 """Sub-queries over views: conditions give the rows that a plain Spark table gives."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci_share import one_in

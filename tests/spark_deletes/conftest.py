@@ -1,7 +1,5 @@
 """Writes of deletes by either way."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import pytest

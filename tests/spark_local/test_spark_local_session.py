@@ -1,7 +1,5 @@
 """`frazil.local_session`: in a process of its own, which has no session yet."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """A lake, and folders that Spark's own writers filled."""
 
-from __future__ import annotations
-
 import pytest
 from migration_rows import COLUMNS, KEYS, ROWS
 

@@ -1,7 +1,5 @@
 """Rows of every kind of partition, as Spark writes them."""
 
-from __future__ import annotations
-
 COLUMNS = (
     "id bigint, name string, at timestamp, point struct<x: int, y: array<double>>, "
     "dept string, n int, day date"

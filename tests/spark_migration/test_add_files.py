@@ -1,7 +1,5 @@
 """Files of a folder become files of a table: the rows are those that Spark reads of the folder."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

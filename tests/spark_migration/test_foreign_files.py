@@ -1,7 +1,5 @@
 """Files of other writers as entries of a table, without a session; PyIceberg reads the rows."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from operator import or_

@@ -1,7 +1,5 @@
 """Iceberg tables over the files of Spark's tables, and what becomes of the source."""
 
-from __future__ import annotations
-
 import pytest
 from migration_rows import COLUMNS, KEYS
 

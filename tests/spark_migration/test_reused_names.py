@@ -1,7 +1,5 @@
 """Names that columns of added files had: no change of the schema changes the rows of such files."""
 
-from __future__ import annotations
-
 import json
 
 import fastavro

@@ -1,7 +1,5 @@
 """What is chosen of which files: each case is a table of files and deletes, and the expectation."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import polars as pl

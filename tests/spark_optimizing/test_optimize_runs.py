@@ -1,7 +1,5 @@
 """Optimizing keeps every row, ends with nothing to do, and stands beside writers."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

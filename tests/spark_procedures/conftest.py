@@ -1,7 +1,5 @@
 """A table of four snapshots for each test."""
 
-from __future__ import annotations
-
 import pytest
 
 

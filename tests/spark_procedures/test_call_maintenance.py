@@ -1,7 +1,5 @@
 """CALL of maintenance: orphan files, statistics, paths, conversions, checks."""
 
-from __future__ import annotations
-
 import csv
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CALL of what brings files in, and of changelog views."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

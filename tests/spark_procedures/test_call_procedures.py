@@ -1,7 +1,5 @@
 """What each procedure does, and what its result says of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

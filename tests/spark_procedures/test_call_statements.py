@@ -1,7 +1,5 @@
 """The text of a CALL: what it says, and what is refused with the signature."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """A Spark that ignores file logs must fail where it is told to use them: no row goes silently."""
 
-from __future__ import annotations
-
 import pytest
 
 import frazil

@@ -1,7 +1,5 @@
 """What Spark's optimizer is told of the size of a table's rows, and what comes of it."""
 
-from __future__ import annotations
-
 import pytest
 from py4j.protocol import Py4JError
 

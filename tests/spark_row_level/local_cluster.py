@@ -4,8 +4,6 @@ local_cluster.py <folder> <mode> <version> <executors, 1 or 2> <changed, kept up
 `right` at the end.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Commands of two writers by name, each about one row, and what they leave of a plain list."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """What docs/coming-from-java.md says of commands that the Java runtime refuses or gets wrong."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

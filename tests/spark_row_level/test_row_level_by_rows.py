@@ -1,7 +1,5 @@
 """Commands that mark different rows of one data file, and rows that others add meanwhile."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest

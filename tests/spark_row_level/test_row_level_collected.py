@@ -1,7 +1,5 @@
 """Merges that collect keys of their source and matches, and those with too many for that."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

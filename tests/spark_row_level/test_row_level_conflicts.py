@@ -1,7 +1,5 @@
 """Changes on rows that others changed: which stand, and the rows afterwards."""
 
-from __future__ import annotations
-
 import pytest
 from concurrent_changes import (
     STORAGE,

@@ -1,7 +1,5 @@
 """The merge builder's names in camel case, as of delta-spark, beside those in snake case."""
 
-from __future__ import annotations
-
 from pyspark.sql import functions as F
 
 

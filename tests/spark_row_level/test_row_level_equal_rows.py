@@ -1,7 +1,5 @@
 """Rows of version 2 that are found by their values: exactly equal ones, as many as there were."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from decimal import Decimal

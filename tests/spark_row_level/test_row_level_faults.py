@@ -1,7 +1,5 @@
 """Anything that is raised at any call to the store while rows change: all of it, or nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

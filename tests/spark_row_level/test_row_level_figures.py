@@ -1,7 +1,5 @@
 """What commands tell of themselves, beside a model of files as lists of rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci_share import only_in_soak

@@ -1,7 +1,5 @@
 """Copy-on-write leaves rows to the task that reads them where files stay as few and as whole."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci_share import in_circles, only_in_soak

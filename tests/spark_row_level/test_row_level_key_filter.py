@@ -1,7 +1,5 @@
 """A merge into many rows leaves out rows by a bit of their keys' hash: no match may be lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci_share import one_in, only_in_soak

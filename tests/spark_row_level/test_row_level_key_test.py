@@ -1,7 +1,5 @@
 """Files that others added and that hold none of a merge's keys are told without a job of Spark."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from frazil.format.predicates.expressions import AlwaysTrue

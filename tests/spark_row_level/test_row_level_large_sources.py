@@ -1,7 +1,5 @@
 """Merges whose source is too large for every task, beside a dictionary."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Writes and reads where executors are processes of their own, as on a cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

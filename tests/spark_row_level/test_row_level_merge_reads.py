@@ -1,7 +1,5 @@
 """What a merge reads, by the scans that Spark tells of."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

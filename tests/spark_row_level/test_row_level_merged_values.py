@@ -1,7 +1,5 @@
 """Merges that find matches and take the source's values in one look at the table."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from decimal import Decimal
 

@@ -4,8 +4,6 @@ The table is that of `concurrent_changes`: the first command is about the row 1,
 another row of its file (2), of another file (5), or about the same one.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest
@@ -13,12 +11,11 @@ from concurrent_changes import KeptTables, first_rows, frame, shown
 from rows_of_others import COMMANDS, RIVALS, after, row_ids, rows_moved, unnamed_files
 
 import frazil
-from ci_share import in_circles, one_of_each, only_in_soak, these
+from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
 MARKED, COPIED = "merge-on-read", "copy-on-write"
-LEVELS = ["serializable", "snapshot"]
 ONE = ["update", only_in_soak("delete"), only_in_soak("merge")]
 
 
@@ -90,24 +87,6 @@ def test_marks_follow_a_row_from_file_to_file(tables, first):
     """Each rival comes before another try, and the last one deletes rows of the newest file."""
     rivals = [("compaction", 2), ("copied update", 3), ("sort", 2), ("delete", 2)]
     now = run(tables, first, rivals, mode=MARKED)
-    assert rows_moved(now) == 1
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("first", "isolation"),
-    these([("merge", "serializable")], COMMANDS, LEVELS),
-)
-def test_without_row_ids_marks_go_to_the_copies_of_a_file(tables, first, isolation):
-    now = run(
-        tables,
-        first,
-        [("compaction", 2), ("delete", 2), ("update", 3)],
-        mode=MARKED,
-        version=2,
-        isolation=isolation,
-        deleted=(),
-    )
     assert rows_moved(now) == 1
 
 

@@ -1,7 +1,5 @@
 """Copy-on-write merges by one join: rows and figures as SQL means them, nothing left over."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

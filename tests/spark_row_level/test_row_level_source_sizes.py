@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from frazil.spark.row_level.merging.matches import matching
 from frazil.spark.row_level.merging.source import Source
 from frazil.spark.session import costs
-from programs import run_program
 
 TEXT = "x" * 1000
 VALUES = {
@@ -78,37 +74,3 @@ def test_a_large_row_that_matches_often_is_counted_as_often(lake, spark, sent, l
     assert merge.execute().rows_updated == 100
     assert sent == [("sends_pairs", wanted)]
     assert table.to_df().selectExpr("sum(length(v))").first()[0] == 80 * 3 + 20 * length
-
-
-PROGRAM = """
-import json, sys
-import frazil
-from pyspark.sql import SparkSession, functions as F
-spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "2").config("spark.driver.maxResultSize", "4m")
-    .config("spark.sql.parquet.columnarReaderBatchSize", "64").getOrCreate())
-lake = frazil.connect(spark, warehouse=sys.argv[1])
-lake.create_namespace("db")
-texts = "concat_ws('', transform(sequence(1, 1500), i -> sha2(concat(id, '-', i), 256)))"
-source = spark.range(100, 300).selectExpr("id", texts + " as doc", "array(" + texts + ") as docs")
-told = {}
-for mode in ("copy-on-write", "merge-on-read"):
-    table = lake.create_table("db." + mode[0], "id bigint, doc string, docs array<string>",
-        properties={"write.merge.mode": mode})
-    table.append(spark.range(200).selectExpr("id", "'old' as doc", "array('old') as docs"))
-    table.upsert(source, keys="id")
-    of = table.to_df().agg(F.count("*"), F.sum(F.length("doc")), F.sum(F.length(F.col("docs")[0])))
-    told[mode] = list(of.first())
-print("TOLD", json.dumps(told))
-"""
-
-
-@pytest.mark.soak
-def test_a_driver_of_little_room_sends_no_more_than_that(tmp_path: Path) -> None:
-    """38 MB of text and lists, of which Spark expects 40 bytes a value."""
-    printed = run_program(PROGRAM, tmp_path)
-    (line,) = [each for each in printed.splitlines() if each.startswith("TOLD ")]
-    size = 200 * 96_000 + 3 * 100
-    assert json.loads(line.removeprefix("TOLD ")) == {
-        mode: [300, size, size] for mode in ("copy-on-write", "merge-on-read")
-    }

@@ -1,7 +1,5 @@
 """A lake for statements."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -3,8 +3,6 @@
 They change a table ``db.t`` of these rows; plain Spark has them in a view ``model``.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 ROWS = [(i, 10 + i, i % 2) for i in range(6)]

@@ -1,7 +1,5 @@
 """Queries over tables of a lake, beside plain Spark over temporary views of the same rows."""
 
-from __future__ import annotations
-
 import pytest
 from plain_cases import CASES, TABLES
 from pyspark.sql import functions as F

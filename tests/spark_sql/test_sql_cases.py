@@ -1,7 +1,5 @@
 """Statements of SQL, and what must come of them by Spark's and Iceberg's documentation."""
 
-from __future__ import annotations
-
 import pytest
 from sql_cases import CASES, Player, failures_of, state_of
 

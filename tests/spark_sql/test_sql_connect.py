@@ -1,7 +1,5 @@
 """The statements over Spark Connect, where sqlglot finds the names of tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

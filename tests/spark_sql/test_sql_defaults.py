@@ -1,7 +1,5 @@
 """Defaults of columns in SQL: each becomes a value of the column's type."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 

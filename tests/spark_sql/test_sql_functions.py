@@ -1,7 +1,5 @@
 """The functions of a lake beside models of the specification, and the files that they leave out."""
 
-from __future__ import annotations
-
 import random
 from datetime import datetime, timedelta
 from decimal import Decimal, localcontext

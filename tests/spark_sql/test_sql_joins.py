@@ -1,7 +1,5 @@
 """Joins: files of the large side are left out by the keys of the small one, and no row is lost."""
 
-from __future__ import annotations
-
 import pytest
 
 import frazil

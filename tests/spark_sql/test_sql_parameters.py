@@ -1,7 +1,5 @@
 """Values of parameters in statements that change rows: what they are to Spark's own queries."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 

@@ -3,8 +3,6 @@
 `interop/record_sql_cases.py` records them.
 """
 
-from __future__ import annotations
-
 import pytest
 from sql_cases import RECORDED, Player, failures_of, is_recorded, state_of
 

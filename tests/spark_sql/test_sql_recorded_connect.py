@@ -1,7 +1,5 @@
 """The recorded statements over Spark Connect, by `lake.sql` and by an attached session."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Queries that are run again: what was found out serves them, and what has changed is seen."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """The columns of a query's rows: those that Spark would give, and nothing of the scans below."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import AnalysisException
 

@@ -1,7 +1,5 @@
 """Sub-queries as values of a row, over tables that are read as unions."""
 
-from __future__ import annotations
-
 import pytest
 
 from frazil.spark.sql.binding.sub_queries import has_sub_queries_as_values

@@ -1,7 +1,5 @@
 """The queries of TPC-DS: the rows that Spark gives over plain Parquet files."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

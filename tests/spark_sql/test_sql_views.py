@@ -1,7 +1,5 @@
 """Views: which files are opened through them, the lake's methods, views of other engines."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

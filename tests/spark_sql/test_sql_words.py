@@ -1,7 +1,5 @@
 """The words of a statement, without Spark: places in the text, quotes, comments, damage."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

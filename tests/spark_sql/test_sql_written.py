@@ -1,7 +1,5 @@
 """What a query's text says of its tables, and comparisons of functions as ranges of columns."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 
 import pytest

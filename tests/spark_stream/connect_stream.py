@@ -1,7 +1,5 @@
 """Reads a stream over Spark Connect: argv are the server's address and a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

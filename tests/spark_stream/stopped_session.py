@@ -1,7 +1,5 @@
 """A process that stops its session beside a running stream, and makes another: argv is a folder."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

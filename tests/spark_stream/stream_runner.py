@@ -1,7 +1,5 @@
 """A process that runs a stream until it is killed: argv are warehouse, checkpoint, out, once."""
 
-from __future__ import annotations
-
 import os
 import sys
 

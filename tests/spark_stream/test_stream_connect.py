@@ -1,7 +1,5 @@
 """Streams over Spark Connect, in a process of their own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,5 @@
 """Streams whose query has ended, while other queries of their session run."""
 
-from __future__ import annotations
-
-import contextlib
 import os
 import shutil
 import threading
@@ -50,22 +47,6 @@ def test_one_that_ended_is_not_followed_on(
     another_query()
     assert files_of(stream.checkpoint) == before
     assert [row[0] for row in stream.drain(**options)] == [5] * (1 + len(options))
-
-
-@pytest.mark.check
-def test_one_that_failed_is_not_followed_on(table, stream, rows, another_query):
-    class Failing:
-        def take(self, batch, batch_id):
-            raise ValueError("no")
-
-    table.append(rows(1))
-    with contextlib.suppress(StreamingQueryException):
-        stream.start(stream.read(), sink=Failing(), availableNow=True).awaitTermination()
-    before = files_of(stream.checkpoint)
-    table.append(rows(2))
-    another_query()
-    assert files_of(stream.checkpoint) == before
-    assert [row[0] for row in stream.drain()] == [1, 2]
 
 
 @pytest.mark.check

@@ -1,7 +1,5 @@
 """Streams over files that are not plain: deletes, other formats, old schemas, other partitions."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

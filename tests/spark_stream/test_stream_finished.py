@@ -1,7 +1,5 @@
 """What is written into the checkpoint for a batch, and how long it stays there."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -131,17 +129,6 @@ def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
         query.stop()
     assert len(_written(stream.checkpoint)) < 8
     assert [row[0] for row in stream.sink.rows] == list(range(8))
-
-
-@pytest.mark.check
-def test_a_query_that_begins_again_without_its_rows_fails(table, stream, rows):
-    """It never goes on with fewer of them."""
-    _drain_batches(table, stream, rows, range(6), **CHANGES)
-    df = stream.read(**CHANGES)
-    for name in ("offsets", "commits", "sources"):
-        shutil.rmtree(Path(stream.checkpoint) / name)
-    with pytest.raises(StreamingQueryException, match=r"FILE_NOT_EXIST|does not exist"):
-        stream.drain(df)
 
 
 @pytest.mark.check

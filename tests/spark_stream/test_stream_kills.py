@@ -1,7 +1,5 @@
 """Processes killed with a running stream, and followers killed at each write of the log."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Streams of some rows, some columns, a branch, and of all changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from frazil.errors import FrazilError, NoSuchRefError, ValidationError

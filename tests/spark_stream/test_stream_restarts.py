@@ -1,7 +1,5 @@
 """Queries that died after Spark noted a batch of the log and before it planned its own batch."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which rows a stream yields, from where, and in which batches."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest
@@ -139,21 +137,6 @@ def test_starts_that_are_not_there(table, stream, rows):
         stream.read(from_timestamp="2999-01-01")
     with pytest.raises(ValidationError, match="not both"):
         stream.read(from_snapshot_id=1, from_timestamp=1)
-
-
-@pytest.mark.check
-def test_odd_names_of_checkpoints(table, stream, rows, tmp_path):
-    stream.checkpoint = str(tmp_path / "a b=%41é#+,;")
-    table.append(rows(1))
-    query = stream.start(stream.read(poll_interval=0.2), processingTime="0 seconds")
-    try:
-        for i in (2, 3, 4):
-            stream.sink.wait_for(lambda i=i: i - 1 in ids(stream.sink.rows))
-            table.append(rows(i))
-        stream.sink.wait_for(lambda: 4 in ids(stream.sink.rows))
-    finally:
-        query.stop()
-    assert ids(stream.sink.rows) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("name", ["a*", "a[1]", "{a}", "a?"])

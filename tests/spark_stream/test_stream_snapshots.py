@@ -1,7 +1,5 @@
 """What a stream does with snapshots that are not appends, and with tables that changed under it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest
@@ -67,29 +65,6 @@ def test_a_removal_fails_a_running_query_with_its_reason(begun, stream, rows):
 
 
 @pytest.mark.check
-def test_removals_as_changes(table, stream, rows):
-    table.append(rows(1, 2))
-    start = table.current_snapshot.snapshot_id
-    asked = {"on_overwrite": "changes", "on_delete": "changes"}
-    assert [row[2:] for row in stream.drain(**asked)] == [("INSERT", 0, start)] * 2
-    table.append(rows(3))
-    overwrite(table, rows)
-    delete(table, rows)
-    read = stream.drain(**asked)
-    third = {snapshot: place for place, snapshot in enumerate(s[-1] for s in read)}
-    assert len(third) == 3
-    known = [(row[0], row[2], row[3]) for row in read]
-    assert sorted(known, key=lambda row: (row[2], row[0])) == [
-        (3, "INSERT", 1),
-        (2, "DELETE", 2),
-        (20, "INSERT", 2),
-        (1, "DELETE", 3),
-        (3, "DELETE", 3),
-        (20, "DELETE", 3),
-    ]
-
-
-@pytest.mark.check
 def test_changes_are_those_of_the_table(begun, stream, lake, tmp_path, rows):
     start = begun.current_snapshot.snapshot_id
     begun.append(rows(4))
@@ -103,21 +78,6 @@ def test_changes_are_those_of_the_table(begun, stream, lake, tmp_path, rows):
     # A batch never holds part of a snapshot.
     seen = [{row[-1] for row in batch} for batch in stream.last.batches.values() if batch]
     assert sum(map(len, seen)) == len(set().union(*seen)) == 4
-
-
-@pytest.mark.check
-def test_one_kind_as_changes_and_the_other_skipped(begun, stream, tmp_path, rows):
-    start = begun.current_snapshot.snapshot_id
-    overwrite(begun, rows)
-    delete(begun, rows)
-    begun.append(rows(5))
-    stream.checkpoint = str(tmp_path / "changes")
-    read = stream.drain(from_snapshot_id=start, on_overwrite="changes", on_delete="skip")
-    assert [(row[0], row[2], row[3]) for row in read] == [
-        (2, "DELETE", 0),
-        (5, "INSERT", 2),
-        (20, "INSERT", 0),
-    ]
 
 
 @pytest.mark.check

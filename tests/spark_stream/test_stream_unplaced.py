@@ -1,7 +1,5 @@
 """Streams that get their checkpoint from the query that reads them."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -49,18 +47,6 @@ def test_one_frame_drained_again_and_again(table, fresh, rows):
 
 
 @pytest.mark.check
-def test_what_is_committed_while_the_query_runs(table, fresh, rows):
-    query = fresh.start(fresh.read(poll_interval=0.1), processingTime="0 seconds")
-    try:
-        for number in range(12):
-            table.append(rows(number))
-            fresh.sink.wait_for(lambda upto=number: len(fresh.sink.rows) == upto + 1)
-    finally:
-        query.stop()
-    assert [row[0] for row in fresh.sink.rows] == list(range(12))
-
-
-@pytest.mark.check
 def test_a_frame_serves_another_checkpoint_after_its_query(table, fresh, rows, tmp_path):
     table.append(rows(1))
     frame = fresh.read()
@@ -88,23 +74,6 @@ def test_a_second_query_of_one_frame_is_stopped_and_the_first_goes_on(table, fre
         fresh.sink.wait_for(lambda: len(fresh.sink.rows) == 2)
     finally:
         query.stop()
-
-
-@pytest.mark.check
-def test_two_streams_of_one_query_each_keep_their_place(lake, table, fresh, rows, spark):
-    other = lake.create_table("db.other", "id bigint, city string")
-    table.append(rows(1, 2))
-    other.append(rows(2, 3, city="Lima"))
-
-    def joined():
-        left, right = lake.read_stream("db.t"), lake.read_stream("db.other")
-        return left.union(right)
-
-    assert fresh.drain(joined()) == [(1, "Oslo"), (2, "Lima"), (2, "Oslo"), (3, "Lima")]
-    other.append(rows(4, city="Lima"))
-    assert fresh.drain(joined()) == [(4, "Lima")]
-    table.append(rows(5))
-    assert fresh.drain(joined()) == [(5, "Oslo")]
 
 
 def test_spark_chooses_the_checkpoint_of_a_sink_in_memory(table, fresh, rows, spark):

@@ -5,8 +5,6 @@ all>: prints what was wrong, or `right`. A step either works, or is a typed erro
 executors lack, and then nothing is left of it: no commit, no file.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """What lies in a warehouse."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Rows in and out of tables, as plain values."""
 
-from __future__ import annotations
-
 SIMPLE = "id bigint not null, city string, x double"
 
 

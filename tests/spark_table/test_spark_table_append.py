@@ -1,7 +1,5 @@
 """Appends: what fits, what is refused, where it goes."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -164,33 +162,6 @@ def test_a_session_that_works_on_a_branch(lake, spark, session):
         table.append(frame(spark, ONE), branch="other")
     table.set_properties({"write.wap.enabled": "false"})
     assert rows_of(table) == ONE
-
-
-def test_a_transaction_is_one_commit(lake, spark):
-    table = lake.create_table_as_select("db.t", frame(spark, ONE))
-    with table.transaction() as tx:
-        with tx.update_schema() as change:
-            change.add_column("n", "int")
-        tx.append(frame(spark, [(2, "b", 1.0, 5)], f"{SIMPLE}, n int"))
-        tx.overwrite(frame(spark, [(3, "c", 1.5, 6)], f"{SIMPLE}, n int"), where="id = 1")
-        assert rows_of(lake.load_table("db.t")) == ONE
-    expected = [(2, "b", 1.0, 5), (3, "c", 1.5, 6)]
-    assert rows_of(table) == expected
-    assert rows_of(lake.load_table("db.t")) == expected
-    assert len(list(table.metadata.metadata_log)) == 1
-    assert [s.operation for s in table.metadata.snapshots] == ["append", "append", "overwrite"]
-
-
-def test_a_transaction_that_fails_leaves_nothing(lake, spark, files):
-    table = lake.create_table_as_select("db.t", frame(spark, ONE))
-    before = files(), files(".avro"), files(".json")
-    tx = table.transaction()
-    tx.append(frame(spark, TWO))
-    assert files() > before[0]
-    with pytest.raises(SchemaMismatchError), tx:
-        tx.append(frame(spark, TWO, "other bigint, city string, x double"))
-    assert (files(), files(".avro"), files(".json")) == before
-    assert rows_of(lake.load_table("db.t")) == ONE
 
 
 def test_many_writers(lake, spark):

@@ -1,7 +1,5 @@
 """Arguments as people write them: one name as text, ids and versions as digits, misspelt names."""
 
-from __future__ import annotations
-
 import pytest
 
 from frazil.errors import EvolutionError, PredicateError, ValidationError

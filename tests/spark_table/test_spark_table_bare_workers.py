@@ -1,7 +1,5 @@
 """Executors whose Python lacks Frazil: commands work without it, or say what is lacking."""
 
-from __future__ import annotations
-
 import venv
 from pathlib import Path
 

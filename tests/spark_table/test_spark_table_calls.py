@@ -1,7 +1,5 @@
 """Short calls and the names that users of PyIceberg, PySpark and SQL type first."""
 
-from __future__ import annotations
-
 import pytest
 
 from frazil.errors import EvolutionError, NoSuchRefError, ValidationError

@@ -1,7 +1,5 @@
 """Columns of a user that are called as columns that Frazil adds to rows: none is lost or taken."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

@@ -1,7 +1,5 @@
 """Types of columns that are added, as text: what a new table takes, an old one takes."""
 
-from __future__ import annotations
-
 import pytest
 
 from frazil.errors import EvolutionError

@@ -1,7 +1,5 @@
 """Conditions of scans, aggregates and overwrites: the rows are those that plain Spark chooses."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.sql import functions as F
 from table_rows import frame, rows_of
@@ -83,16 +81,6 @@ def test_a_scan_takes_what_spark_takes(lake, spark, wanted, texts):
         assert narrow.columns == ["s", "_pos", "id"]
         assert narrow.schema["s"].dataType.names == ["l"]
         assert table.scan(where=text).count() == len(expected), text
-
-
-@pytest.mark.check
-def test_a_scan_takes_a_column(lake, spark):
-    table = table_of(lake, spark)
-    for column in (F.upper("city") == "OSLO", F.col("x") > F.col("id"), F.col("x") > 1.0):
-        assert same(table.scan(where=column)) == same(chosen(spark, column))
-        assert table.scan(where=column).count() == chosen(spark, column).count()
-    incremental = table.incremental(where=F.col("`a.b`") == F.col("id"), columns="id")
-    assert [row[0] for row in rows_of(incremental)] == [1, 2, 3, 11, 21]
 
 
 @pytest.mark.check
@@ -199,16 +187,6 @@ def test_an_overwrite_rewrites_files_that_hold_a_match(lake, spark, wanted, vers
 
 
 @pytest.mark.check
-def test_an_overwrite_sees_the_deletes_of_its_files(lake, spark):
-    table = table_of(lake, spark, "2", properties={"write.delete.mode": "merge-on-read"})
-    table.delete("id in (1, 12)")
-    table.overwrite(frame(spark, [], SCHEMA), where="id + 0 in (2, 11)")
-    assert [row[0] for row in rows_of(table)] == [3, 4, 21]
-    table.overwrite(frame(spark, [], SCHEMA), where="id + 0 > 100")
-    assert [row[0] for row in rows_of(table)] == [3, 4, 21]
-
-
-@pytest.mark.check
 def test_an_overwrite_by_its_own_rows_and_by_the_time(lake, spark):
     table = table_of(lake, spark)
     table.to_df().createOrReplaceTempView("own")
@@ -220,16 +198,6 @@ def test_an_overwrite_by_its_own_rows_and_by_the_time(lake, spark):
     )
     assert [row[0] for row in rows_of(table)] == [4, 11, 12, 21]
     spark.catalog.dropTempView("own")
-
-
-@pytest.mark.check
-def test_overwrites_of_a_transaction(lake, spark):
-    table = table_of(lake, spark)
-    with table.transaction() as together:
-        together.append(frame(spark, [(31, "OSLO", 1.0, 31, None)], SCHEMA))
-        together.overwrite(frame(spark, [], SCHEMA), where="upper(city) = 'OSLO'")
-        together.overwrite(frame(spark, [], SCHEMA), where="id + 0 = 21")
-    assert [row[0] for row in rows_of(table, "id")] == [3, 4, 12]
 
 
 def test_rows_of_another_session(lake, spark, session):

@@ -1,7 +1,5 @@
 """The whole public face over Spark Connect, in a process of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables are made of anything that names columns, alone or with their first rows."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metadata of files of an earlier spec whose source columns were dropped from the schema."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 

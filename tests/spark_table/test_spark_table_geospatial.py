@@ -1,7 +1,5 @@
 """Geometries and geographies in Spark's own types."""
 
-from __future__ import annotations
-
 from pyspark.sql import types as S
 
 from frazil.format.schema import Schema

@@ -1,13 +1,11 @@
 """Isolation from what a handle gave out, and writes whose table changes meanwhile."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest
 from table_rows import SIMPLE, frame, rows_of
 
-from ci_share import in_circles, one_of_each, only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.errors import ConflictError, ValidationError
 
 ROWS = [(1, "a", 0.5), (2, "a", 1.5)]
@@ -27,32 +25,6 @@ def read(table):
 
 def others_append(lake, spark):
     lake.load_table("db.t").append(frame(spark, OTHERS).coalesce(1))
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("within", "refreshed"), one_of_each(["handle", "transaction"], [False, True])
-)
-def test_rows_that_were_added_since_the_read_are_a_conflict(lake, spark, table, within, refreshed):
-    merged = read(table)
-    others_append(lake, spark)
-    if refreshed:
-        table.refresh()
-
-    def write():
-        if within == "handle":
-            table.overwrite(merged, isolation="SERIALIZABLE")
-            return
-        with table.transaction() as tx:
-            tx.append(frame(spark, [(9, "z", 0.0)]))
-            tx.overwrite(merged, isolation="serializable")
-
-    with pytest.raises(ConflictError):
-        write()
-    assert len(rows_of(table.refresh())) == 3
-    # Read again, and it stands.
-    table.overwrite(read(table), isolation="serializable")
-    assert len(rows_of(table)) == 3
 
 
 def test_what_went_through_the_handle_itself_is_no_conflict(spark, table):

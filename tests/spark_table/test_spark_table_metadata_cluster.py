@@ -1,7 +1,5 @@
 """Metadata tables that executors decode are equal to those that are made beside the session."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci_share import only_in_soak

@@ -1,7 +1,5 @@
 """The metadata tables as DataFrames: names, order and types as the Java runtime shows them."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest

@@ -1,7 +1,5 @@
 """What a table keeps apart from its daily methods: `maintenance`, `files`, `inspect`."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

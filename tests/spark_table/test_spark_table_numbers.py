@@ -1,7 +1,5 @@
 """Numbers as Spark compares them: the same rows in plain DataFrames say what a scan must find."""
 
-from __future__ import annotations
-
 import functools
 import math
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Lakes, tables and scans stay on the driver; what they are made of says so."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

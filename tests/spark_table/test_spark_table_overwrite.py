@@ -1,7 +1,5 @@
 """Overwrites: which rows go, which stay, and what concurrent commits do to them."""
 
-from __future__ import annotations
-
 import os
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ from ci_share import one_of_each
 from frazil import col
 from frazil.errors import ConflictError, PredicateError
 from frazil.format.manifests import Content, DataFile
+from rival_commits import before_the_commit
 
 ROWS = [
     (1, "a", 0.5), (2, "a", None), (3, "b", 1.5), (4, "b", float("nan")), (5, None, 2.5),
@@ -218,36 +217,11 @@ def test_a_new_row_is_not_deleted_by_an_old_delete(lake, spark):
     assert [row[0] for row in rows_of(table)] == [2, 3, 4, 5, 6, 8, 9]
 
 
-@pytest.fixture
-def race(lake, monkeypatch):
-    """Lets something happen between the writing of files and the commit of the next operation."""
-    from frazil.spark.row_level import start
-
-    real = start.write_data_files
-
-    def arrange(meanwhile):
-        def write(*args, **more):
-            monkeypatch.setattr(start, "write_data_files", real)
-            files = real(*args, **more)
-            meanwhile(lake.load_table("db.t"))
-            return files
-
-        monkeypatch.setattr(start, "write_data_files", write)
-
-    return arrange
-
-
-def append_of(spark, rows):
-    return lambda table: table.append(frame(spark, rows).coalesce(1))
-
-
-OTHER, MATCHING, PARTLY = [(50, "o", 0.0)], [(2, "o", 0.0)], [(2, "o", 0.0), (50, "o", 0.0)]
-
-
-def test_a_file_that_another_added_and_that_matches_in_part(lake, spark, files, race):
+def test_a_file_that_another_added_and_that_matches_in_part(lake, spark, files):
     """Nothing of the table was read, so nothing is validated; and yet no row may be lost."""
     table = lake.create_table("db.t", SIMPLE)
-    race(append_of(spark, PARTLY))
+    partly = frame(spark, [(2, "o", 0.0), (50, "o", 0.0)]).coalesce(1)
+    before_the_commit(table, lambda: lake.load_table("db.t").append(partly))
     with pytest.raises(ConflictError, match="run the operation again"):
         table.overwrite(frame(spark, NEW), where="id < 5")
     assert [row[0] for row in rows_of(lake.load_table("db.t"))] == [2, 50]

@@ -1,7 +1,5 @@
 """Where tables lie: registered by their folders, dropped, and moved."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 

@@ -1,7 +1,5 @@
 """Known properties by the public face: refused when they are set, named where they are needed."""
 
-from __future__ import annotations
-
 import pyarrow.parquet as pq
 import pytest
 

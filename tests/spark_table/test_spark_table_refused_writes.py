@@ -1,7 +1,5 @@
 """Stores that refuse a write, by Spark's writer and by Arrow's: typed errors and no commit."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import PySparkException
 

@@ -1,7 +1,5 @@
 """What may be appended: frames of other libraries, tables and scans."""
 
-from __future__ import annotations
-
 import pandas as pd
 import polars as pl
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Scans: moments, renamed and dropped columns, names and their case."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest

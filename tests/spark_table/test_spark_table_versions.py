@@ -1,7 +1,5 @@
 """The life of a table of each version: every command once, its rows worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 DDL = "id bigint, city string"

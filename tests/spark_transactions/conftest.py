@@ -1,7 +1,5 @@
 """A lake with two tables for transactions."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

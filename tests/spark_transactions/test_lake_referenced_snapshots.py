@@ -1,7 +1,5 @@
 """What Spark does with tables that are loaded with their referenced snapshots alone."""
 
-from __future__ import annotations
-
 import pytest
 from catalog_cases import REFERENCED, rest_properties
 

@@ -1,7 +1,5 @@
 """Several tables in one transaction, by methods: all or nothing, and what others do meanwhile."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -144,24 +142,6 @@ def test_tables_are_read_as_when_it_began(lake, spark):
         with pytest.raises(NoSuchTableError):
             tx.table("db.late")
     assert rows(lake, "db.a") == [*ROWS, (7, 70)]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
-def test_write_skew(lake, spark, isolation):
-    """Each reads both tables and changes the one that the other only reads."""
-    first, second = (lake.transaction(isolation=isolation) for _ in range(2))
-    for tx, name in ((first, "db.a"), (second, "db.b")):
-        total = sum(n for each in ("db.a", "db.b") for _, n in rows_of(tx.table(each)))
-        tx.table(name).append(frame(spark, [(9, -total)]))
-    first.commit()
-    if isolation == "snapshot":
-        second.commit()
-        assert both(lake) == ([*ROWS, (9, -60)], [*ROWS, (9, -60)])
-        return
-    with pytest.raises(ConflictError, match="read 'main' of"):
-        second.commit()
-    assert both(lake) == ([*ROWS, (9, -60)], ROWS)
 
 
 @pytest.mark.check

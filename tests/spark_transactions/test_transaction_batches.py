@@ -1,7 +1,5 @@
 """Batches of a stream that are written to two tables: each counts once in both."""
 
-from __future__ import annotations
-
 import pytest
 from transaction_cases import COLUMNS, ROWS, both, frame, rows
 

@@ -1,7 +1,5 @@
 """What a transaction looked for, found or not, is the same where it is committed."""
 
-from __future__ import annotations
-
 import pytest
 from transaction_cases import COLUMNS, ROWS, frame, make_tables, rows_of
 

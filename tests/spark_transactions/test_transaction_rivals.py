@@ -1,7 +1,5 @@
 """What others delete of files that a transaction writes anew is not lost by its later steps."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci_share import one_of_each

@@ -1,7 +1,5 @@
 """BEGIN, COMMIT and ROLLBACK as statements of a lake, and what may stand between."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

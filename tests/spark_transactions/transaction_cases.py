@@ -1,7 +1,5 @@
 """Tables of accounts, whose sums a transaction keeps."""
 
-from __future__ import annotations
-
 ROWS = [(1, 10), (2, 20)]
 COLUMNS = "id bigint, n bigint"
 QUICK = {"commit.retry.min-wait-ms": "1", "commit.status-check.min-wait-ms": "1",

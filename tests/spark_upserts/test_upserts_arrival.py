@@ -1,18 +1,11 @@
 """Changes in the order of their arrival, beside a dictionary that takes them one by one."""
 
-from __future__ import annotations
-
-import random
-from zlib import crc32
-
 import pytest
-from test_upserts_model import KEYS, PARTITIONS
 
 import frazil
 from ci_share import only_in_soak
 from frazil.changes import ARRIVAL
 from frazil.errors import SchemaMismatchError, ValidationError
-from frazil.format import types as T
 from frazil.spark.upserts.arrival_order import ArrivalOrder
 
 DDL = "k {}, n int not null, part string"
@@ -48,67 +41,6 @@ def content(table):
     told = {as_key(row[0]): row[1:] for row in found}
     assert len(told) == len(found)
     return told
-
-
-def batch(r, key, rows):
-    """Changes in two lists, a key in one of them; `rows` become what they come to."""
-    lists, last = ([], []), {}
-    for _ in range(r.randrange(20, 60)):
-        one = None if r.random() < 0.05 else key(r)
-        values = (r.randrange(1000), r.choice(["x", "xy", "y", "", None]))
-        gone = r.random() < 0.3
-        if gone:
-            rows.pop(one, None)
-            # Of a row that is gone the key alone is known.
-            values = (None, None)
-        else:
-            rows[one] = values
-        last[one] = gone
-        lists[crc32(repr(one).encode()) % 2].append((one, *values, "d" if gone else "u"))
-    return [each for each in lists if each], last
-
-
-CASES = [
-    only_in_soak("equality-deletes", "int", PARTITIONS[0], 2, "file"),
-    only_in_soak("equality-deletes", "string", PARTITIONS[1], 3, "file"),
-    ("equality-deletes", "binary", PARTITIONS[4], 2, "partition"),
-    only_in_soak("equality-deletes", "decimal(20, 2)", PARTITIONS[2], 3, "file"),
-    only_in_soak("equality-deletes", "timestamp_ntz", PARTITIONS[3], 2, "file"),
-    only_in_soak("merge", "date", PARTITIONS[1], 3, "file"),
-    only_in_soak("merge", "int", PARTITIONS[2], 1, "file"),
-]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(("mode", "kind", "partitions", "version", "granularity"), CASES)
-def test_a_table_of_arriving_changes_is_the_replayed_source(
-    lake, mode, kind, partitions, version, granularity
-):
-    r, rows = random.Random(kind), {}
-    table = lake.create_table(
-        "db.m",
-        DDL.format(kind),
-        partition_by=partitions,
-        format_version=version,
-        properties={"write.delete.granularity": granularity},
-    )
-    ddl = DDL.format(kind).replace(" not null", "") + ", op string"
-    for number in range(2):
-        lists, last = batch(r, KEYS[kind], rows)
-        told = apply(table, arriving(lake.spark, ddl, *lists), mode)
-        assert content(table) == rows, number
-        assert (told.mode, told.deleted) == (mode, sum(last.values()))
-        assert told.upserted == len(last) - told.deleted
-        if mode == "equality-deletes":
-            summary = table.current_snapshot.summary
-            changes = sum(change[-1] == "u" for each in lists for change in each)
-            superseded = changes - told.upserted
-            # Files of superseded rows alone are not added.
-            added = int(summary["added-records"])
-            assert int(summary["added-position-deletes"]) == added - told.upserted > 0
-            assert added <= told.upserted + superseded
-            assert ("added-equality-deletes" in summary) == (number > 0)
-    assert table.scan().count() == len(rows)
 
 
 K = "k int, n int, part string, op string"
@@ -184,33 +116,6 @@ def test_few_files_are_open_at_once(table, monkeypatch):
 def _with_most_open(count):
     write = ArrivalOrder.write
     return lambda self, figures, **more: write(self, figures, **more, most_open=count)
-
-
-OF_ICEBERG = {
-    "uuid": (
-        T.UUIDType(),
-        "string",
-        [f"7b1d2c3e-0000-4000-8000-00000000000{end}".upper() for end in "ab"],
-    ),
-    "fixed": (T.FixedType(2), "binary", [b"\0\xff", b"\xff\0"]),
-    "time": (T.TimeType(), "bigint", [3_600_000_000, 1]),
-}
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("kind", ["uuid", only_in_soak("fixed"), only_in_soak("time")])
-def test_keys_of_types_that_spark_has_not(lake, kind):
-    iceberg, stored, (one, other) = OF_ICEBERG[kind]
-    fields = (frazil.NestedField(1, "k", iceberg), frazil.NestedField(2, "n", T.IntegerType()))
-    table = lake.create_table("db.k", frazil.Schema(fields), format_version=3)
-    ddl = f"k {stored}, n int, op string"
-    # A uuid is the same in letters of either case.
-    same = one.lower() if kind == "uuid" else one
-    changes = [(one, 1, "u"), (other, 2, "u"), (same, 3, "u"), (None, 4, "u")]
-    apply(table, arriving(lake.spark, ddl, changes))
-    assert sorted(row.n for row in table.scan().to_df().collect()) == [2, 3, 4]
-    apply(table, arriving(lake.spark, ddl, [(same, None, "d"), (None, 5, "u")]))
-    assert sorted(row.n for row in table.scan().to_df().collect()) == [2, 5]
 
 
 def test_arrival_wins_over_the_order_of_a_format(table):

@@ -1,7 +1,5 @@
 """How `mode="auto"` chooses, by the counts that the snapshot before states."""
 
-from __future__ import annotations
-
 import pytest
 
 from frazil.errors import UnsupportedError

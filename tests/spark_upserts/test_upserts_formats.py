@@ -1,7 +1,5 @@
 """How sources write changes down: each format's rows beside what they say of a table."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import decimal

@@ -1,7 +1,5 @@
 """Streams into a table: each micro-batch is one commit, and each once."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

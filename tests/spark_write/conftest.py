@@ -1,7 +1,5 @@
 """Python workers run this interpreter, so that they find what the tests find."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Writes through Spark Connect, as a process of its own: a process holds one kind of session."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

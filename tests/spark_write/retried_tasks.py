@@ -1,7 +1,5 @@
 """Writes and deletes whose tasks fail at their first attempt, after rows went into files."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

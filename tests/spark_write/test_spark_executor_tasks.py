@@ -1,7 +1,5 @@
 """Python functions on executors, and what a worker keeps of archives between two of them."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """What was really written is looked at before anything is committed."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

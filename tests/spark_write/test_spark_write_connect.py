@@ -1,7 +1,5 @@
 """Writing needs no JVM beside the session: Spark Connect, in a process of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

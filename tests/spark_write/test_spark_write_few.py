@@ -1,7 +1,5 @@
 """Few rows of many partitions: PyArrow writes them, and the files say what Spark's would."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

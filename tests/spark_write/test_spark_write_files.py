@@ -1,7 +1,5 @@
 """Data files of whole writes: layout, entries, ids, and what other engines read."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import struct

@@ -1,7 +1,5 @@
 """What a Python worker of Spark imports for a task, and what users import."""
 
-from __future__ import annotations
-
 import pytest
 
 import frazil

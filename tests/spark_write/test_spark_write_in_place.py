@@ -15,8 +15,6 @@ from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write import in_place, row_count
 from programs import run_program
 
-pytestmark = pytest.mark.spark
-
 SETTING = in_place.IN_PLACE_SETTING
 ASKED = "spark.sql.frazil.test"
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

@@ -1,7 +1,5 @@
 """Metrics from Parquet footers and labels put into them, against PyArrow and the specification."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import math

@@ -10,7 +10,7 @@ import pytest
 
 from programs import run_program
 
-pytestmark = [pytest.mark.spark, pytest.mark.check]
+pytestmark = pytest.mark.check
 
 
 def test_an_append_sends_one_or_three_requests_a_file_and_ten(tmp_path):

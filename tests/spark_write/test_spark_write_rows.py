@@ -1,7 +1,5 @@
 """Rows from pandas, Arrow, Polars and tables: what becomes of each type, and what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 import uuid
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Writes of DataFrames of other sessions than the table's, and by several threads at once."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

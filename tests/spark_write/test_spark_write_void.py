@@ -1,7 +1,5 @@
 """Columns that no file holds: what they are made of is evaluated as plain Spark would."""
 
-from __future__ import annotations
-
 import pyarrow.parquet as pq
 import pytest
 

@@ -1,7 +1,5 @@
 """What a file's footer says of where its rows come from."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Work in threads: in order, with errors as they are."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

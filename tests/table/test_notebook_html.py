@@ -1,7 +1,5 @@
 """What notebooks show: small, complete and escaped."""
 
-from __future__ import annotations
-
 import html.parser
 
 import frazil

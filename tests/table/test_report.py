@@ -1,7 +1,5 @@
 """The page about a table: self-contained, escaped, and drawn by a real browser."""
 
-from __future__ import annotations
-
 import html.parser
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The charts of a report: what they count, and how their axes are marked."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

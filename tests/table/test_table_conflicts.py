@@ -378,42 +378,6 @@ def test_validation_from_an_empty_table(files_catalog: Catalog) -> None:
         overwrite_mon(table, Validation(None))
 
 
-def test_a_schema_change_on_a_stale_schema_is_a_conflict(catalog: Catalog) -> None:
-    """Rule 213."""
-    table = make_table(catalog)
-    other = TableHandle(catalog, catalog.load_table("db.t"))
-    update = table.update_schema()
-    update.add_column("mine", "int")
-    with other.update_schema() as u:
-        u.add_column("theirs", "int")
-    with pytest.raises(ConflictError, match="schema"):
-        update.commit()
-    assert [field.name for field in table.refresh().schema.fields][3:] == ["theirs"]
-
-
-def test_a_schema_change_and_an_append_both_stand(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    other = TableHandle(catalog, catalog.load_table("db.t"))
-    with table.update_schema() as u:
-        u.add_column("mine", "int")
-        other.files.append([A])
-    assert len(table.metadata.snapshots) == 1
-    assert len(table.schema.fields) == 4
-
-
-def test_two_branches_do_not_conflict(catalog: Catalog) -> None:
-    """Another branch takes the sequence number: the commit is tried again, not refused."""
-    table = make_table(catalog)
-    table.files.append([A])
-    table.create_branch("side")
-    with table.transaction() as tx:
-        tx.files.append([B])
-        other = TableHandle(catalog, catalog.load_table("db.t"))
-        other.files.append([C], branch="side")
-    numbers = [snapshot.sequence_number for snapshot in table.metadata.snapshots]
-    assert numbers == [1, 2, 3]
-
-
 def test_no_retries_means_one_try(files_catalog: Catalog) -> None:
     table = make_table(files_catalog, properties={"commit.retry.num-retries": "0"})
     table.files.append([A])

@@ -11,7 +11,6 @@ from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError
 from frazil.format.schema import Schema
 from frazil.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
-from frazil.planning.plan import plan
 from frazil.table.commit.definition import Definition
 from frazil.table.handle import TableHandle
 
@@ -119,26 +118,3 @@ def test_a_spec_that_files_are_written_for_is_not_lost(files_catalog: Catalog) -
     table.maintenance.remove_unused_specs_and_schemas()
     with pytest.raises(ConflictError, match="partition spec 0"):
         table.files.append([A], definition=written_for)
-
-
-@pytest.mark.parametrize("rival", ["main", "branch", "staged"])
-def test_a_removal_sees_what_is_committed_before_it(files_catalog: Catalog, rival: str) -> None:
-    """Absent references count too: the first try looked at an empty table."""
-    table = make_table(files_catalog)
-    other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
-    evolve(table)
-    real = files_catalog.commit_table
-
-    def late(identifier, requirements, updates, **base):  # type: ignore[no-untyped-def]
-        files_catalog.commit_table = real  # type: ignore[method-assign]
-        if rival == "branch":
-            other.files.append([A], branch="b", starts_branch=True)
-        else:
-            other.files.append([A], wap_id="w" if rival == "staged" else None)
-        return real(identifier, requirements, updates, **base)
-
-    files_catalog.commit_table = late  # type: ignore[method-assign]
-    table.maintenance.remove_unused_specs_and_schemas()
-    [snapshot] = table.refresh().metadata.snapshots
-    assert len(plan(table.metadata, snapshot, table.io).files) == 1
-    assert sorted(table.specs) == [0, 1]

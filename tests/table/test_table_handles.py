@@ -115,44 +115,6 @@ def test_a_branch_is_made_of_what_the_table_is_when_it_is_committed(
     assert len(table.metadata.metadata_log) == before + 1
 
 
-def test_an_expiry_keeps_a_tag_that_was_made_meanwhile(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([data_file("a")])
-    first = table.metadata.current_snapshot_id
-    table.files.append([data_file("b")])
-    other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
-    real = files_catalog.commit_table
-
-    def late(identifier, requirements, updates, **base):  # type: ignore[no-untyped-def]
-        files_catalog.commit_table = real  # type: ignore[method-assign]
-        other.create_tag("keep", snapshot_id=first)
-        return real(identifier, requirements, updates, **base)
-
-    files_catalog.commit_table = late  # type: ignore[method-assign]
-    result = table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
-    assert result.snapshot_ids == ()
-    assert sorted(table.metadata.refs) == ["keep", "main"]
-
-
-def test_an_append_beside_an_expiry_is_tried_again(files_catalog: Catalog) -> None:
-    """The first try's parent is expired, and its manifest list deleted, while it is read."""
-    table = make_table(files_catalog)
-    table.files.append([data_file("a")])
-    other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
-    stale = files_catalog.load_table("db.t")
-    other.files.append([data_file("b")])
-    other.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
-    real = files_catalog.load_table
-
-    def first_stale(identifier):  # type: ignore[no-untyped-def]
-        files_catalog.load_table = real  # type: ignore[method-assign]
-        return stale
-
-    files_catalog.load_table = first_stale  # type: ignore[method-assign]
-    table.files.append([data_file("c")])
-    assert names(table) == ["a", "b", "c"]
-
-
 def test_a_clock_that_is_ahead_is_said(
     files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,5 @@
 """A column changes its type while equality deletes compare it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -286,6 +286,3 @@ def test_tries_are_those_of_the_first_table(
         tx.commit()
     assert len(tries) == int(retries) + 1
     no_leftovers(catalog)
-
-
-# -- processes -----------------------------------------------------------------------------------
