@@ -22,8 +22,9 @@ from catalog_cases import (
     set_properties_retrying,
 )
 
+from ci_share import one_of_each
 from frazil.catalog.protocol import Catalog
-from frazil.errors import CommitStateUnknownError, FrazilError, StorageError
+from frazil.errors import AlreadyExistsError, CommitStateUnknownError, FrazilError, StorageError
 
 SLOW_SECONDS = 1.5
 PATIENT = {"commit.status-check.num-retries": "3", "commit.status-check.min-wait-ms": "10"}
@@ -254,3 +255,53 @@ def test_two_writers_of_one_namespace_both_succeed(properties: dict[str, str]) -
 def test_limits_are_whole_numbers(properties: dict[str, str]) -> None:
     with pytest.raises(FrazilError, match=r"sql\.statement-timeout-ms"):
         opened({**properties, "sql.statement-timeout-ms": "a minute"})
+
+
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+NAMES: dict[str, tuple[str, Callable[[Catalog], object], Callable[[Catalog], object]]] = {
+    "namespace, then table": (
+        "iceberg_namespace_properties",
+        lambda catalog: catalog.create_namespace("db.new"),
+        lambda catalog: catalog.create_table("db.new", new_metadata(catalog, "db.new")),
+    ),
+    "namespace, then another table's new name": (
+        "iceberg_namespace_properties",
+        lambda catalog: catalog.create_namespace("db.new.below"),
+        lambda catalog: catalog.rename_table("db.t", "db.new"),
+    ),
+    "table, then namespace": (
+        "iceberg_tables",
+        lambda catalog: catalog.create_table("db.new", new_metadata(catalog, "db.new")),
+        lambda catalog: catalog.create_namespace("db.new"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", one_of_each(NAMES, test=1))
+def test_a_name_is_a_tables_or_a_namespaces_at_the_same_moment_too(
+    properties: dict[str, str], case: str
+) -> None:
+    """The first one has looked and is held at its INSERT; the second one waits for its end."""
+    table, first, second = NAMES[case]
+    catalog, other = opened(properties), opened(properties)
+    made_table(catalog)
+    url = properties["uri"].replace("+psycopg", "")
+    with (
+        psycopg.connect(url, autocommit=True) as watching,
+        psycopg.connect(url) as holding,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        holding.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE".encode())
+        changes = []
+        for waiting, (change, where) in enumerate([(first, catalog), (second, other)], 1):
+            changes.append(threads.submit(change, where))
+            end = time.monotonic() + 20
+            while watching.execute(WAITING).fetchone() != (waiting,):
+                if changes[-1].done() or time.monotonic() > end:
+                    break
+                time.sleep(0.01)
+        holding.rollback()
+        outcomes = [type(each.exception()) for each in changes]
+    assert outcomes[0] is type(None)
+    assert issubclass(outcomes[1], AlreadyExistsError)
+    assert catalog.namespace_exists("db.new") != catalog.table_exists("db.new")

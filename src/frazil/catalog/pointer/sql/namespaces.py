@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ class SqlNamespaces:
         def work(connection: Connection) -> None:
             if self.is_stored(connection, text):
                 raise taken
+            for depth in range(2, len(levels) + 1):
+                self.hold_name(connection, levels[:depth])
             self._refuse_table(connection, levels)
             self._insert(connection, text, rows)
 
@@ -177,6 +180,17 @@ class SqlNamespaces:
             if connection.execute(query.limit(1)).first() is not None:
                 return True
         return False
+
+    def hold_name(self, connection: Connection, name: Identifier) -> None:
+        """Wait for others who give the name to a table or a namespace, until the transaction ends.
+
+        Their rows lie in two tables, so no key keeps them apart. Writers of SQLite take turns.
+        """
+        if connection.dialect.name == "postgresql":
+            text = "\0".join((self._catalog, *name))
+            digest = hashlib.sha256(text.encode()).digest()[:8]
+            key = int.from_bytes(digest, "big", signed=True)
+            connection.execute(select(func.pg_advisory_xact_lock(key)))
 
     def missing(self, levels: Identifier) -> NoSuchNamespaceError:
         """The error for a namespace that is not there."""

@@ -183,6 +183,7 @@ class SqlRows:
         row = self.row(name, location)
 
         def work(connection: Connection) -> None:
+            self._namespaces.hold_name(connection, name)
             self.refuse_namespace(connection, name)
             connection.execute(insert(TABLES).values(row))
 
@@ -261,6 +262,7 @@ class SqlRows:
         def work(connection: Connection) -> None:
             if not self._namespaces.is_stored(connection, namespace):
                 raise self._namespaces.missing(new[:-1])
+            self._namespaces.hold_name(connection, new)
             self.refuse_namespace(connection, new)
             seen[:] = [self._required(connection, old)]
             connection.execute(
