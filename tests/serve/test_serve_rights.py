@@ -63,6 +63,12 @@ def checked(server: Running, name: str) -> pl.DataFrame:
     return TableHandle(catalog, catalog.load_table(name)).maintenance.check().frame
 
 
+def repaired(server: Running, name: str) -> pl.DataFrame:
+    """What a repair leaves of a table's problems, and their answers."""
+    catalog = server.catalog
+    return TableHandle(catalog, catalog.load_table(name)).maintenance.repair().frame
+
+
 def naming(made: Table, manifest_list: str) -> dict[str, Any]:
     """A commit of a snapshot with that list to a table."""
     current = made.refresh().current_snapshot()
@@ -109,6 +115,9 @@ def test_a_namespace_named_as_a_table(server: Running, tmp_path: Path) -> None:
     check = checked(server, "hr.x")
     assert check["problem"].to_list() == ["name"]
     assert "namespace is called hr.x too" in check["reason"][0]
+    assert repaired(server, "hr.x")["answer"].to_list() == [
+        "rename the table, or drop the namespace"
+    ]
 
 
 def test_what_was_renamed_away_is_out_of_reach(server: Running, tmp_path: Path) -> None:
@@ -168,7 +177,9 @@ def test_a_purge_keeps_and_names_what_lies_elsewhere(
         commit = naming(own, copied_list(other, Path(mine)))
         assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
     problem = ("elsewhere", other.current_snapshot().manifests(other.io)[0].manifest_path)  # type: ignore[union-attr]
-    assert problem in checked(server, "sales.t").select("problem", "file_path").rows()
+    left = repaired(server, "sales.t")
+    assert problem in left.select("problem", "file_path").rows()
+    assert "by a server, which keeps the file" in left.filter(problem="elsewhere")["answer"][0]
     with server.client(token) as client:
         gone = client.delete("/v1/namespaces/sales/tables/t?purgeRequested=true")
         assert gone.status_code == 204
@@ -226,5 +237,5 @@ def test_a_table_that_others_cannot_load_opens_and_a_check_names_it(
     assert any(reason in (each or "") for each in check["reason"])
     # It is still written to, and what nothing mends is left by a repair.
     server.catalog.commit_table("hr.t", (), [SetProperties({"k": "v"})])
-    left = TableHandle(server.catalog, server.catalog.load_table("hr.t")).maintenance.repair()
-    assert "value" in left.frame["problem"].to_list()
+    [answer] = repaired(server, "hr.t").filter(problem="value")["answer"].unique()
+    assert answer.startswith("nothing mends it where it is")

@@ -11,6 +11,7 @@ from frazil.format.html_text import ShownInNotebooks
 from frazil.planning.deletes.own_files import Rule
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.checks.deletes import IN_CURRENT, SCHEMAS_APART
+from frazil.table.maintenance.checks.metadata import ANSWERS
 from frazil.table.maintenance.delete_repair import remove_superfluous
 from frazil.table.port import HandlePort
 from frazil.table.snapshots.correct_entries import CorrectEntries, Figures
@@ -110,7 +111,9 @@ def _answer() -> pl.Expr:
     """What can be done about a problem that is left."""
     is_lost_delete = pl.col("kind").is_in([*_OF_ENTRIES[1:]]) & (pl.col("problem") == "missing")
     return (
-        pl.when(~pl.col(IN_CURRENT))
+        pl.when(pl.col("problem").is_in(list(ANSWERS)))
+        .then(pl.col("problem").replace_strict(ANSWERS, default=None, return_dtype=pl.String))
+        .when(~pl.col(IN_CURRENT))
         .then(pl.lit("expire the snapshots that have it"))
         .when(pl.col("problem").is_in(list(_OF_RULES)))
         .then(pl.col("problem").replace_strict(_OF_RULES, default=None, return_dtype=pl.String))

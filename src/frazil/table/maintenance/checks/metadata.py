@@ -26,6 +26,13 @@ from frazil.table.maintenance.checks.files import problem
 
 _PATHS: Final = (DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH)
 VALUE, ELSEWHERE, NAME = "value", "elsewhere", "name"
+ANSWERS: Final = {
+    VALUE: "nothing mends it where it is: expire the snapshot if it is one's that is not current, "
+    "or make another table of the rows",
+    ELSEWHERE: "expire the snapshots that name it by a server, which keeps the file",
+    NAME: "rename the table, or drop the namespace",
+}
+"""What can be done about each of these problems, none of which a repair mends."""
 
 
 def metadata_problems(
@@ -49,8 +56,7 @@ def metadata_problems(
             each.manifest_path,
             "manifest",
             ELSEWHERE,
-            reason="it lies where the table has no other file, so it may be another table's; "
-            "expire the snapshots that name it, by a server, which keeps it",
+            reason="it lies where the table has no other file, so it may be another table's",
         )
         for each in manifests
         if not any(_bare(each.manifest_path).startswith(folder) for folder in folders)
@@ -63,10 +69,7 @@ def _names(catalog: Catalog, table: LoadedTable) -> Iterator[pl.DataFrame]:
     # Where namespaces have one level, none has such a name.
     with contextlib.suppress(UnsupportedError, ValidationError):
         if len(name) > 1 and catalog.namespace_exists(name):
-            reason = (
-                f"a namespace is called {shown(name)} too, and its folder is the table's; rename "
-                f"the table, or drop the namespace"
-            )
+            reason = f"a namespace is called {shown(name)} too, and its folder is the table's"
             yield problem(table.metadata_location, "metadata", NAME, reason=reason)
 
 
