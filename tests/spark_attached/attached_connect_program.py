@@ -11,6 +11,7 @@ from pyspark.sql.connect.readwriter import DataFrameWriterV2
 from pyspark.sql.functions import partitioning as P
 
 import frazil
+from frazil.errors import MissingFileError
 
 
 def main(folder: str, address: str) -> None:
@@ -61,6 +62,14 @@ def main(folder: str, address: str) -> None:
             continue
         raise AssertionError("what is not there was read")
     assert spark.newSession().range(2).count() == 2
+    old = spark.table("lake.db.t")
+    spark.sql("DROP TABLE lake.db.t PURGE")
+    for action in (old.collect, old.toPandas, lambda: list(old.toLocalIterator())):
+        try:
+            action()
+        except MissingFileError:
+            continue
+        raise AssertionError("what is gone was read")
     lake.detach()
     assert (type(spark).sql, type(spark).read) == before
     print("right")

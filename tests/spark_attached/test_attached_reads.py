@@ -1,12 +1,20 @@
 """Statements, readers and the catalog over names of lakes, of Spark, and of both."""
 
+import shutil
+
 import pytest
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ci_share import one_in
-from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
+import frazil
+from ci_share import one_in, one_of_each
+from frazil.errors import (
+    ConfigurationError,
+    MissingFileError,
+    UnsupportedError,
+    ValidationError,
+)
 
 
 @pytest.fixture
@@ -228,3 +236,86 @@ def test_a_format_of_no_lake_is_sparks(lake, spark):
     with pytest.raises(Exception, match="data source: iceberg"):
         spark.read.format("iceberg").load("db.t")
     assert SparkSession.read.__doc__
+
+
+READS = {
+    "table": lambda spark, place: spark.table("gone.db.old"),
+    "sql": lambda spark, place: spark.sql("SELECT n, count(*) AS c FROM gone.db.old GROUP BY n"),
+    "join": lambda spark, place: spark.sql(
+        "SELECT /*+ BROADCAST(o) */ s.id FROM seen s JOIN gone.db.old o USING (id)"
+    ),
+    "folder": lambda spark, place: spark.read.format("iceberg").load(place),
+    "handle": lambda spark, place: frazil.open_table(place, spark=spark).to_df(),
+    "by hand": lambda spark, place: spark.table("gone.db.by_hand"),
+}
+ACTIONS = {
+    "collect": lambda rows: rows.collect(),
+    "show": lambda rows: rows.show(),
+    "first": lambda rows: rows.first(),
+    "isEmpty": lambda rows: rows.isEmpty(),
+    "tail": lambda rows: rows.tail(1),
+    "toPandas": lambda rows: rows.toPandas(),
+    "toArrow": lambda rows: rows.toArrow(),
+    "toLocalIterator": lambda rows: list(rows.toLocalIterator()),
+    "foreach": lambda rows: rows.foreach(id),
+    "localCheckpoint": lambda rows: rows.localCheckpoint(),
+}
+
+
+@pytest.fixture(scope="module")
+def outlived(spark, tmp_path_factory):
+    """DataFrames of tables whose files are gone by now."""
+    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("lake"))) as lake:
+        lake.create_namespace("db")
+        lake.attach(name="gone")
+        rows = spark.sql("SELECT CAST(id AS INT) AS id, 'a' AS n FROM range(3)")
+        rows.createOrReplaceTempView("seen")
+        rows.writeTo("gone.db.old").create()
+        by_hand = lake.create_table("db.by_hand", rows)
+        brought = f"{by_hand.location}/data/brought"
+        rows.write.orc(brought)
+        by_hand.maintenance.add_files(brought, format="orc")
+        place = lake.load_table("db.old").location
+        found = {name: read(spark, place) for name, read in READS.items()}
+        for table in ("old", "by_hand"):
+            spark.sql(f"DROP TABLE gone.db.{table} PURGE")
+        yield found
+        spark.catalog.dropTempView("seen")
+
+
+def lost(name):
+    """What is said of a file of the table that is gone."""
+    return pytest.raises(MissingFileError, match=rf"table at \S+/db/{name} does not exist: it was")
+
+
+@pytest.mark.parametrize("read", one_of_each(READS, test=1))
+def test_a_dataframe_that_outlives_its_files(outlived, read):
+    with lost("by_hand" if read == "by hand" else "old"):
+        outlived[read].collect()
+
+
+@pytest.mark.parametrize("action", one_of_each(ACTIONS, test=1))
+def test_each_action_of_a_dataframe_that_outlives_its_files(outlived, action):
+    with lost("old"):
+        ACTIONS[action](outlived["table"])
+
+
+@pytest.mark.parametrize("read", one_of_each(["table", "by hand"], test=1))
+def test_rows_that_are_written_outlive_their_files(outlived, spark, tmp_path, read):
+    """Without an attached lake too: a command of ours reads them."""
+    with frazil.connect(spark, warehouse=str(tmp_path)) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", outlived[read])
+        with pytest.raises(MissingFileError, match="nothing was committed: the rows come"):
+            table.append(outlived[read])
+        assert table.refresh().current_snapshot is None
+
+
+@pytest.mark.check
+def test_lost_files_of_sparks_own_tables_are_sparks_error(lake, rows, tmp_path, spark):
+    place = str(tmp_path / "plain")
+    rows.write.parquet(place)
+    plain = spark.read.parquet(place)
+    shutil.rmtree(place)
+    with pytest.raises(PySparkException, match="FILE_NOT_EXIST"):
+        plain.collect()

@@ -2,10 +2,11 @@
 
 What begins a read, a write or a statement is replaced once for a kind of session: `sql`, `table`,
 `read` and `readStream` of sessions, `write`, `writeTo`, `mergeInto` and `writeStream` of
-DataFrames, and the catalog's methods. Readers and writers live for one expression, so they come as
-subclasses of Spark's own; a catalog is kept, so its methods are replaced. Nothing is replaced
-before a lake is attached, and all is put back with the last one. A session without a lake pays one
-look-up. What Frazil's own modules call is Spark's.
+DataFrames, and the catalog's methods; and actions of DataFrames, for what an error of theirs says.
+Readers and writers live for one expression, so they come as subclasses of Spark's own; a catalog is
+kept, so its methods are replaced. Nothing is replaced before a lake is attached, and all is put
+back with the last one. A session without a lake pays one look-up. What Frazil's own modules call is
+Spark's.
 """
 
 from __future__ import annotations

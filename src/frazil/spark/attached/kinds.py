@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from frazil.spark.attached.catalog_methods import CATALOG_METHODS
+from frazil.spark.attached.dataframes.actions import ACTIONS, iterate_rows, run_action
 from frazil.spark.attached.dataframes.batch_reads import LakeReader, read_table
 from frazil.spark.attached.dataframes.merges import LakeMergeWriter
 from frazil.spark.attached.dataframes.stream_reads import LakeStreamReader
@@ -50,6 +51,8 @@ def _hooks(sessions: str, frames: str, catalogs: str) -> Hooks:
         "writeStream": partial(_beginning, LakeStreamWriter),
         "writeTo": partial(_into_table, LakeWriterTo),
         "mergeInto": partial(_into_table, LakeMergeWriter),
+        "toLocalIterator": iterate_rows,
+        **dict.fromkeys(ACTIONS, run_action),
     }
     return [
         *((session, Hook(name, ours, _itself)) for name, ours in of_session.items()),

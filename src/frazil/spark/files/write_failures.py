@@ -9,7 +9,8 @@ from typing import Final
 
 from pyspark.errors import PySparkException
 
-from frazil.errors import FrazilError, SchemaMismatchError, StorageError
+from frazil.errors import FrazilError, MissingFileError, SchemaMismatchError, StorageError
+from frazil.spark.files.lost_files import lost_file
 from frazil.spark.files.parquet.s3a import as_s3a
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.session.packages import packages_error
@@ -34,6 +35,14 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     problem = value_problem(text)
     if problem is not None:
         return SchemaMismatchError(f"{problem}; nothing was written")
+    lost = lost_file(error)
+    if lost is not None and not lost.path.startswith(folder):
+        return MissingFileError(
+            f"nothing was committed: the rows come from the file {lost.path} of the table at "
+            f"{lost.table}, which does not exist. If it was removed after a DataFrame was made of "
+            "it, make that anew; if the table still names it, its maintenance.check() tells what "
+            "is lost"
+        )
     own, java = own_error(error) or packages_error(error), _JAVA.search(text)
     if own is not None:
         kind, reason = type(own), str(own)

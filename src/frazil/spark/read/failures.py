@@ -15,11 +15,10 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.spark.files.lost_files import MISSING, READ_FILE
 from frazil.spark.files.parquet.s3a import as_s3a
 from frazil.spark.session.packages import packages_error
 
-_FILE: Final = re.compile(r"reading file (\S+?)\.(?: |$)")
-_MISSING: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|MissingFileError")
 _UNREADABLE: Final = re.compile(r"FAILED_READ_FILE|InvalidDataFileError|CANNOT_READ_FILE")
 _PYTHON: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _REFUSED: Final = re.compile(r"AccessDenied|ExpiredToken|InvalidAccessKeyId|Status Code: 40[03]")
@@ -58,9 +57,9 @@ def read_failure(
     lacking = packages_error(error)
     if lacking is not None:
         return lacking
-    found = _FILE.search(text)
+    found = READ_FILE.search(text)
     file = unquote(found.group(1)) if found is not None else None
-    if _MISSING.search(text):
+    if MISSING.search(text):
         return MissingFileError(f"{place} failed: the data file {file} does not exist")
     if _NO_IDS in text:
         return UnsupportedError(

@@ -26,6 +26,7 @@ from frazil.format.predicates.sql.sql_text import to_spark_sql
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading, equality_reading
 from frazil.spark.files.floats import is_float, not_pushed
+from frazil.spark.files.lost_files import note_read
 from frazil.spark.files.projection import Projection
 from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import (
@@ -177,4 +178,5 @@ class TableReader:
         return self._planned(plan, request).prepared()
 
     def _planned(self, plan: ScanPlan, request: ReadRequest) -> PlannedRead:
+        note_read(self.metadata)
         return PlannedRead.of(self.spark, plan, request, metadata=self.metadata, io=self.io)

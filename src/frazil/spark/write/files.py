@@ -19,7 +19,12 @@ import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.errors import InvalidDataFileError, StorageError, UnsupportedError
+from frazil.errors import (
+    InvalidDataFileError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -147,6 +152,7 @@ def write_data_files(
         UnsupportedError: an unknown transform (rule 7), another file format than Parquet, or a
             codec that this Spark lacks.
         InvalidDataFileError: the files do not hold what was to be written.
+        MissingFileError: a file that the rows are read from is gone.
         StorageError: the store refused or failed.
     """
     tell = on_progress or tell_nobody
@@ -164,7 +170,7 @@ def write_data_files(
     try:
         files = write.filled(own, aligned, tell)
     except StorageError as error:
-        if not write.writer.may_change:
+        if not write.writer.may_change or isinstance(error, MissingFileError):
             raise
         # Spark's connector may have credentials that executors' Python has not.
         _LOG.warning("Arrow cannot write the files, and Spark is asked to: %s", error)
