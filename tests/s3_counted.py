@@ -1,6 +1,6 @@
-"""moto's S3 in a process of its own: it counts requests, waits before each, and fails as it is told.
+"""moto's S3 in a process of its own: it counts requests, waits, and fails as it is told.
 
-It speaks HTTP/1.1 and keeps connections open, as a store does. `python s3_counted.py` is the server.
+It speaks HTTP/1.1 and keeps connections open, as a store does. `python s3_counted.py` is it.
 """
 
 from __future__ import annotations

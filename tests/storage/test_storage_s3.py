@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from remote_stores import S3, check_literal_name
 
-from frazil.errors import AlreadyExistsError, MissingFileError, StorageError, UnsupportedError
+from frazil.errors import AlreadyExistsError, MissingFileError, StorageError
 from frazil.storage.files import FileIO
 from s3_server import AnswersLost, s3_server
 
@@ -25,17 +25,15 @@ def test_empty_parts_of_names_stay(store: S3, io: FileIO, bucket: str) -> None:
     check_literal_name(store, io, bucket, "a//b")
 
 
-def test_a_name_that_the_driver_reads_as_a_version_is_refused(
-    s3: Any, io: FileIO, bucket: str
-) -> None:
-    path = f"{bucket}/d/q?versionId=1"
-    io.create(f"{bucket}/d/q", b"1")
-    for call in (io.read, io.exists, io.delete, lambda name: io.create(name, b"2")):
-        with pytest.raises(UnsupportedError, match="versionId"):
-            call(path)
-    with pytest.raises(UnsupportedError, match="versionId"):
-        io.move(f"{bucket}/d/q", path)
-    assert s3.keys(bucket) == ["d/q"]
+@pytest.mark.parametrize("name", ["q?versionId=1", "a/./b", "a/../b", "\x01\x7f"])
+def test_names_are_taken_as_they_are(s3: Any, io: FileIO, bucket: str, name: str) -> None:
+    paths = [f"{bucket}/d/{name}", f"{bucket}/d/{name}{name}"]
+    for path in paths:
+        io.create(path, b"1")
+    assert s3.keys(bucket) == [path.removeprefix(f"{bucket}/") for path in paths]
+    assert [found.path for found in io.list(bucket)] == paths
+    assert io.delete_many(paths) == {}
+    assert s3.keys(bucket) == []
 
 
 def test_answers_follow_changes_by_others(s3: Any, io: FileIO, bucket: str) -> None:

@@ -2,13 +2,15 @@
 
 What a file holds is kept by its bytes, since a dropped table's names may come again. So a commit
 reads the metadata file that it starts from, and parses it only where this lake neither read nor
-wrote it before.
+wrote it before. A file of a store whose name has a UUID is not even read again where a catalog's
+pointer names it: nobody makes another of that name.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Hashable
 from typing import Final, cast
 
@@ -21,14 +23,18 @@ from frazil.format.metadata import (
     unpacked_metadata,
 )
 from frazil.format.views import ViewMetadata, parse_view_metadata, view_metadata_to_bytes
+from frazil.planning.cache import store_key
 from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
 from frazil.storage.moved import telling_of_moves
+from frazil.storage.paths import is_local, name_of
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_NAMES = (".gz.metadata.json", ".metadata.json.gz")
 _BYTES_OF_KEY: Final = 256
 _MEMORY_PER_BYTE: Final = 8
+_UNIQUE: Final = re.compile(r".*[-_]([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\..*")
+_ONCE: Final = "once"
 _MEMORY_PER_PACKED_BYTE: Final = 64
 """What parsed metadata takes, about, by the size of its file."""
 
@@ -47,7 +53,7 @@ def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> Tabl
         InvalidMetadataError: it is not metadata of a supported version.
         UnsupportedVersionError: its format version is not adopted.
     """
-    under_mark = (location, mark)
+    under_mark = (store_key(io), location, mark)
     known = None if mark is None else _parsed(io).get(under_mark)
     if known is not None:
         return known
@@ -61,6 +67,15 @@ def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> Tabl
     if mark is not None:
         _keep(io, under_mark, found, digest, data)
     return found
+
+
+def read_pointed_metadata(io: FileIO, location: str) -> TableMetadata:
+    """Read the metadata file that a catalog's pointer names.
+
+    A file of a store that nobody makes a second time is read once. What it raises is as of
+    `read_metadata`.
+    """
+    return read_metadata(io, location, mark=_ONCE if _is_made_once(location) else None)
 
 
 def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
@@ -115,7 +130,8 @@ def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
 def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
     """Return the content of the metadata file of that name: gzip if the name says so.
 
-    It is the caller's to write; whoever reads it back through the same caches need not parse it.
+    It is the caller's to write; whoever reads it back through the same caches need not parse it,
+    nor even read it where its name is nobody else's.
     """
     if path.endswith(_GZIP_NAMES):
         data = metadata_to_gzip_bytes(metadata)
@@ -123,7 +139,14 @@ def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
         data = metadata_to_bytes(metadata)
     digest = _digest(data)
     _keep(io, digest, metadata, digest, data)
+    if _is_made_once(path):
+        _keep(io, (store_key(io), path, _ONCE), metadata, digest, data)
     return data
+
+
+def _is_made_once(location: str) -> bool:
+    """Whether only one file ever has this name; those of a local disk are read at no cost."""
+    return not is_local(location) and _UNIQUE.fullmatch(name_of(location)) is not None
 
 
 def _keep(io: FileIO, key: Hashable, metadata: TableMetadata, digest: bytes, data: bytes) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
 
@@ -36,7 +38,7 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
-from frazil.storage.stores.store import FileInfo, Store, Stores
+from frazil.storage.stores.store import DELETED_AT_ONCE, DeletesMany, FileInfo, Store, Stores
 
 __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
 __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
@@ -44,6 +46,20 @@ __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
 _COMPARED_BYTES = 8 * 1024 * 1024
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Files of one bucket that go together: the path in the store, and as it was given."""
+
+    store: DeletesMany
+    names: dict[str, str]
+
+    def parts(self) -> Iterator[_Batch]:
+        """Batches of as many as one request takes."""
+        names = list(self.names.items())
+        for start in range(0, len(names), DELETED_AT_ONCE):
+            yield _Batch(self.store, dict(names[start : start + DELETED_AT_ONCE]))
 
 
 class FileIO:
@@ -223,24 +239,43 @@ class FileIO:
     ) -> dict[str, StorageError]:
         """Remove files in parallel; what is not there counts as removed.
 
+        A store that takes many by one request gets 1 000 at once.
+
         Args:
             paths: of the files.
-            threads: how many files are removed beside each other.
+            threads: how many requests are made beside each other.
             on_each: called after each file, by the thread that removed it or failed.
 
         Returns:
             the failures by path; empty when everything is gone.
         """
         names = list(dict.fromkeys(paths))
+        batches: dict[tuple[int, str], _Batch] = {}
+        alone: list[str] = []
+        for path in names:
+            found = self._takes_many(path)
+            if found is None:
+                alone.append(path)
+            else:
+                store, at = found
+                key = id(store), at.partition("://")[2].partition("/")[0]
+                batches.setdefault(key, _Batch(store, {})).names[at] = path
 
-        def delete(path: str) -> StorageError | None:
-            failure = self._delete_quietly(path)
-            if on_each is not None:
-                on_each()
-            return failure
+        def delete(work: _Batch | str) -> dict[str, StorageError]:
+            if isinstance(work, _Batch):
+                failures = self._delete_together(work)
+                done = len(work.names)
+            else:
+                failure = self._delete_quietly(work)
+                failures, done = {} if failure is None else {work: failure}, 1
+            for _ in range(done if on_each is not None else 0):
+                on_each()  # type: ignore[misc]
+            return failures
 
-        failures = in_threads(delete, names, threads=threads, name="frazil-delete")
-        return {path: each for path, each in zip(names, failures, strict=True) if each is not None}
+        parts = chain.from_iterable(batch.parts() for batch in batches.values())
+        work: list[_Batch | str] = [*parts, *alone]
+        failures = in_threads(delete, work, threads=threads, name="frazil-delete")
+        return {path: error for found in failures for path, error in found.items()}
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""
@@ -397,6 +432,31 @@ class FileIO:
             # A path of a store without a driver, say: the others are removed all the same.
             return StorageError(f"cannot delete {redact(path, self.properties)}: {error}")
         return None
+
+    def _takes_many(self, path: str) -> tuple[DeletesMany, str] | None:
+        """The store that removes a file along with others, and its path there; None without one."""
+        try:
+            return self._run(
+                "delete",
+                path,
+                lambda _: None,
+                lambda store, at: (store, at) if isinstance(store, DeletesMany) else None,
+            )
+        except FrazilError:
+            # Told of the file by its own deletion.
+            return None
+
+    def _delete_together(self, batch: _Batch) -> dict[str, StorageError]:
+        try:
+            failures = batch.store.delete_many(list(batch.names))
+        except Exception as error:
+            failures = dict.fromkeys(batch.names, error)
+        found: dict[str, StorageError] = {}
+        for at, reason in failures.items():
+            told = typed_error("delete", at, reason, self.properties)
+            if isinstance(told, StorageError) and not isinstance(told, MissingFileError):
+                found[batch.names[at]] = told
+        return found
 
     def _rename(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
-from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.metadata_files import read_metadata, read_pointed_metadata
 from frazil.catalog.outcome import after_the_change
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
 from frazil.catalog.purge import FilesToPurge, refuse_purge_without_gc
@@ -128,7 +128,7 @@ class PointerCatalog(Catalog):
 
     def _read(self, name: Identifier, location: str) -> TableMetadata:
         """What the metadata file holds that `_find` has found."""
-        return read_metadata(self.io, location)
+        return read_pointed_metadata(self.io, location)
 
     @abstractmethod
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:

@@ -1,6 +1,6 @@
 """Versions of tables that were current when they were last looked for, and still are.
 
-A store that tells by one request what is at several names need not be asked from the hint on: where
+A store that tells at once what is at several names need not be asked from the hint on: where
 the hint and the version are the same files, and no version follows, nothing has changed.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import fsspec
 
@@ -20,12 +20,11 @@ from frazil.storage.stores.remote_options import (
     S3_SCHEMES,
     storage_options,
 )
+from frazil.storage.stores.s3 import S3Store
+from frazil.storage.stores.s3_client import S3Client
 from frazil.storage.stores.store import HADOOP, IO_PROPERTY, Store, Stores
 
-_VERSION_OF = {
-    **dict.fromkeys(S3_SCHEMES, "?versionId="),
-    **dict.fromkeys(ADLS_SCHEMES, "?versionid="),
-}
+_VERSION: Final = "?versionid="
 _OF_HADOOP = frozenset({"hdfs", "viewfs"})
 _BY_HADOOP = f"give {IO_PROPERTY}={HADOOP} to reach it through Spark's own file systems"
 
@@ -45,10 +44,9 @@ def store_key(path: str) -> tuple[str, str]:
         UnsupportedError: the store's driver would not take the path literally.
     """
     scheme = scheme_of(path)
-    version = _VERSION_OF.get(scheme)
-    if version and version in path:
+    if scheme in ADLS_SCHEMES and _VERSION in path:
         raise UnsupportedError(
-            f"{path} cannot be used: the driver of {scheme}:// takes {version!r} for the version "
+            f"{path} cannot be used: the driver of {scheme}:// takes {_VERSION!r} for the version "
             f"of another object"
         )
     if scheme in ADLS_SCHEMES:
@@ -100,6 +98,8 @@ def open_store(
             f"{IO_PROPERTY}={properties[IO_PROPERTY]} reaches {scheme}:// through a Spark session: "
             f"open the catalog by frazil.connect(spark, …), or leave {IO_PROPERTY} out"
         )
+    if scheme in S3_SCHEMES:
+        return S3Store(S3Client(properties))
     file_system = _file_system(scheme, authority, properties)
     if scheme in ADLS_SCHEMES:
         # The driver knows the schemes of the older one by none of their names.

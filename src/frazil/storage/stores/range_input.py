@@ -9,6 +9,8 @@ from typing import BinaryIO, Final, cast
 
 _AHEAD: Final = 64 << 10
 """So many bytes are asked for at least: a footer is mostly shorter."""
+_FORWARD: Final = 16 << 20
+"""So many are read ahead of a stream whose end is known."""
 
 
 class RangeInput(io.RawIOBase):
@@ -47,6 +49,28 @@ class RangeInput(io.RawIOBase):
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
+
+
+def tail_input(size: int, tail: bytes, read_range: Callable[[int, int], bytes]) -> BinaryIO:
+    """Return a buffered stream over a file whose last bytes are known.
+
+    What lies before them is read ahead, since each request takes longer than many bytes do.
+    """
+    known_from = size - len(tail)
+    ahead: tuple[int, bytes] = (0, b"")
+
+    def read(offset: int, length: int) -> bytes:
+        nonlocal ahead
+        if offset >= known_from:
+            return tail[offset - known_from : offset - known_from + length]
+        start, kept = ahead
+        if not start <= offset < start + len(kept):
+            wanted = min(max(length, _FORWARD), known_from - offset)
+            ahead = start, kept = offset, read_range(offset, wanted)
+        # Fewer bytes than were asked for are asked for again by the stream.
+        return kept[offset - start : offset - start + length]
+
+    return range_input(size, read)
 
 
 def range_input(size: int, read_range: Callable[[int, int], bytes]) -> BinaryIO:

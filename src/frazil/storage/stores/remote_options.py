@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.errors import ConfigurationError
+from frazil.storage.stores.retries import RETRY_DEFAULTS
 from frazil.storage.stores.store import IO_PROPERTY
 
 S3_SCHEMES = frozenset({"s3", "s3a"})
@@ -44,6 +45,7 @@ _KNOWN = frozenset(
         "s3.request-timeout",
         "s3.server-side-encryption",
         "s3.sse-kms-key-id",
+        *RETRY_DEFAULTS,
         "gcs.project-id",
         "gcs.access",
         "gcs.consistency",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from frazil.errors import ConfigurationError
-from frazil.storage.stores.remote import RemoteStore
-from frazil.storage.stores.remote_options import storage_options
+from frazil.storage.stores.s3 import S3Store
+from frazil.storage.stores.s3_client import S3Client
 
-_SIGNING: Final = "before-sign.s3"
-_HOOK: Final = "frazil-signer"
 _NOT_SIGNED: Final = ("user-agent", "expect", "connection", "x-amzn-trace-id", "amz-sdk-request")
 _DELETES: Final = "delete"
 
@@ -61,33 +57,17 @@ class RequestSigner(Protocol):
         """
 
 
-def signed_store(scheme: str, properties: Mapping[str, str], signer: RequestSigner) -> RemoteStore:
+def signed_store(properties: Mapping[str, str], signer: RequestSigner) -> S3Store:
     """Return the store of S3 whose requests a signer signs; keys in the properties are not used.
 
     Raises:
         ConfigurationError: a property is malformed, or the driver is not installed.
     """
-    try:
-        import aiobotocore.session
-        from s3fs import S3FileSystem
-    except ImportError:
-        raise ConfigurationError(
-            f"no driver for {scheme}:// is installed: install frazil[s3]"
-        ) from None
-    options = storage_options("s3", properties)
-    options |= {"anon": True, "use_listings_cache": False}
-    # A signer sees no content, and so cannot sign sums of it that come behind it.
-    options["config_kwargs"]["request_checksum_calculation"] = "when_required"
 
-    async def signed(request: Any, region_name: str | None = None, **_: Any) -> None:
-        asked = _asked(request, region_name or "")
-        # The loop that sends requests must not wait for the signer.
-        _apply(request, await asyncio.to_thread(signer.sign, asked))
+    def signed(request: Any, region_name: str | None = None, **_: Any) -> None:
+        _apply(request, signer.sign(_asked(request, region_name or "")))
 
-    session = aiobotocore.session.AioSession()
-    # On the session, since the driver makes new clients where its connections are lost.
-    session.register(_SIGNING, signed, unique_id=_HOOK)
-    return RemoteStore(scheme, S3FileSystem(session=session, skip_instance_cache=True, **options))
+    return S3Store(S3Client(properties, before_sign=signed))
 
 
 def _asked(request: Any, region: str) -> StoreRequest:

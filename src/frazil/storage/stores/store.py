@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, Protocol, runtime_checkable
 
 IO_PROPERTY: Final = "io"
 """The property that says who opens the files of other stores than the local disk."""
@@ -66,7 +66,8 @@ class Store(Protocol):
     def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
         """A mark of the content of each of these files that is there; None where none is told.
 
-        One request; a file that takes the place of another has another mark.
+        One request, or a few beside each other. A file that takes the place of another has another
+        mark.
         """
 
     def size(self, path: str) -> int:
@@ -101,6 +102,18 @@ class Store(Protocol):
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every file below a folder."""
+
+
+DELETED_AT_ONCE: Final = 1000
+"""So many files a store removes by one request at most."""
+
+
+@runtime_checkable
+class DeletesMany(Protocol):
+    """What a store can do besides that takes many files by one request."""
+
+    def delete_many(self, paths: Sequence[str]) -> Mapping[str, Exception]:
+        """Remove files, whether they are there or not; return the failures by path."""
 
 
 class Stores(Protocol):

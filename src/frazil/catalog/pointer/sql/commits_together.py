@@ -12,7 +12,7 @@ from sqlalchemy import insert
 from sqlalchemy.engine import Connection
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
-from frazil.catalog.metadata_files import metadata_bytes, read_metadata
+from frazil.catalog.metadata_files import metadata_bytes, read_pointed_metadata
 from frazil.catalog.outcome import Sending, after_the_change, new_metadata_file
 from frazil.catalog.pointer.record_catalog import RecordCatalog
 from frazil.catalog.pointer.sql.database import Database
@@ -117,7 +117,7 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
                 raise self._no_table(identifier)
             location = self._rows.location_in(identifier, pointers[key])
             try:
-                metadata = read_metadata(self.io, location)
+                metadata = read_pointed_metadata(self.io, location)
             except MissingFileError as error:
                 # Old metadata files may be deleted, and tables purged: that raises by itself.
                 now = self.load_table(identifier)
@@ -149,7 +149,7 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
             raise TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
         if commit.base is not None:
             self._check_pointer(name, commit.base.metadata_location, location)
-        current = self._loaded(name, read_metadata(self.io, location), location)
+        current = self._loaded(name, read_pointed_metadata(self.io, location), location)
         check_requirements(current.metadata, commit.requirements)
         updated = apply_updates(current.metadata, commit.updates)
         if updated is current.metadata:

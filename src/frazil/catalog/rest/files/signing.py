@@ -236,7 +236,7 @@ class SignedFileIO(FileIO):
             return super()._store(path)
         key = (os.getpid(), scheme, authority)
         if key not in self._stores:
-            self._stores[key] = signed_store(scheme, self.properties, self._signer)
+            self._stores[key] = signed_store(self.properties, self._signer)
         return self._stores[key]
 
 

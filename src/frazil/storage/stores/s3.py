@@ -1,0 +1,438 @@
+"""S3: every operation by as few requests as the protocol has for it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, BinaryIO, Final
+
+from frazil.storage.side_by_side import in_threads
+from frazil.storage.stores.range_input import tail_input
+from frazil.storage.stores.s3_client import S3Client, code_of
+from frazil.storage.stores.store import DELETED_AT_ONCE
+
+_ACCESS_POINT: Final = re.compile(r"(arn:aws[^/]*:accesspoint[:/][^/]+)/?(.*)", re.DOTALL)
+_TAIL: Final = 64 << 10
+_PART: Final = 50 << 20
+_LARGEST_PUT: Final = 2 * _PART
+_LARGEST_COPY: Final = 5 << 30
+_PART_OF_COPY: Final = 1 << 30
+_PARTS_AT_ONCE: Final = 2
+"""Parts of a file that are in memory at once."""
+_COPIES_AT_ONCE: Final = 16
+_MARKED: Final = 100
+"""More names of one beginning than anybody asks for."""
+_TAKEN: Final = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+# XML has no way to write these.
+_NOT_IN_XML: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_NO_SUCH_RANGE: Final = ("InvalidRange", "416")
+_ONE_BY_ONE: Final = frozenset(
+    {
+        *("MethodNotAllowed", "NotImplemented", "405", "501", "MalformedXML", "InvalidRequest"),
+        *("AccessDenied", "403", "400", "InvalidArgument", "UnsupportedOperation"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One entry of a listing; a common prefix is a folder."""
+
+    key: str
+    size: int
+    modified_ms: int
+    tag: str = ""
+    is_folder: bool = False
+
+
+class S3Store:
+    """File operations on objects; paths are full URIs, taken literally.
+
+    A folder is what lies before a slash in a key, or an empty object whose key ends in one.
+    """
+
+    def __init__(self, client: S3Client) -> None:
+        self._s3 = client
+
+    def creates_atomically(self, path: str) -> bool:
+        """Whether the store refuses, by itself, to create a file whose name is taken."""
+        return True
+
+    def read(self, path: str) -> bytes:
+        """The whole object, by one request."""
+        bucket, key = _object(path)
+        return self._s3.get(bucket=bucket, key=key)[0]
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """At most ``length`` bytes from ``offset``; none past the end."""
+        bucket, key = _object(path)
+        if length == 0:
+            self.size(path)
+            return b""
+        try:
+            return self._s3.get(
+                bucket=bucket, key=key, span=f"bytes={offset}-{offset + length - 1}"
+            )[0]
+        except Exception as error:
+            if code_of(error) in _NO_SUCH_RANGE:
+                return b""
+            raise
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable stream; the request that tells its size brings the end of the object too."""
+        bucket, key = _object(path)
+        try:
+            tail, answer = self._s3.get(bucket=bucket, key=key, span=f"bytes=-{_TAIL}")
+        except Exception as error:
+            if code_of(error) not in _NO_SUCH_RANGE:
+                raise
+            # An empty object has no range.
+            tail, answer = b"", {}
+        total = str(answer.get("ContentRange", "")).rpartition("/")[2]
+        size = int(total) if total.isdigit() else len(tail)
+        return tail_input(size, tail, partial(self.read_range, path))
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write an object that must not exist; FileExistsError if it does."""
+        with _taken_as_existing(path):
+            self._put(path, data, IfNoneMatch="*")
+
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Write an object that must not exist; FileExistsError if it does."""
+        self.create(path, data)
+
+    def upload(self, source: str, path: str) -> None:
+        """Write an object that must not exist from a local file; FileExistsError if it does."""
+        size = os.path.getsize(source)
+        with open(source, "rb") as stream, _taken_as_existing(path):
+            if size < _LARGEST_PUT:
+                self._put(path, stream.read(), IfNoneMatch="*")
+                return
+            starts = range(0, size, _PART)
+            parts = (
+                (number, partial(os.pread, stream.fileno(), _PART, at))
+                for number, at in enumerate(starts, 1)
+            )
+            self._put_parts(path, parts, IfNoneMatch="*")
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write an object, taking the place of one that is there."""
+        self._put(path, data)
+
+    def exists(self, path: str) -> bool:
+        """Whether an object or folder has this name."""
+        return self._size(path) is not None or self.is_folder(path)
+
+    def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
+        """A mark of the content of each of these files that is there.
+
+        A request for each beginning that their names have before a dot, beside each other.
+        """
+        bucket, key = _split(folder)
+        prefix = _below(key)
+        found = in_threads(
+            lambda start: list(self._listed(bucket, f"{prefix}{start}", at_most=_MARKED)),
+            list(dict.fromkeys(f"{name.partition('.')[0]}." for name in names)),
+            name="frazil-marks",
+        )
+        tags = {each.key.removeprefix(prefix): each.tag for each in chain.from_iterable(found)}
+        return {name: tags[name] for name in names if name in tags}
+
+    def size(self, path: str) -> int:
+        """The length in bytes."""
+        found = self._size(path)
+        if found is None:
+            if self.is_folder(path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            raise FileNotFoundError(path)
+        return found
+
+    def delete(self, path: str) -> None:
+        """Remove one object."""
+        bucket, key = _object(path)
+        # A deletion of nothing succeeds.
+        if self._size(path) is None:
+            raise FileNotFoundError(path)
+        self._s3.ask("delete_object", Bucket=bucket, Key=key)
+
+    def delete_many(self, paths: Sequence[str]) -> Mapping[str, Exception]:
+        """Remove objects, whether they are there or not; the failures by path."""
+        failures: dict[str, Exception] = {}
+        by_bucket: dict[str, dict[str, str]] = {}
+        for path in paths:
+            try:
+                bucket, key = _object(path)
+            except OSError as error:
+                failures[path] = error
+            else:
+                by_bucket.setdefault(bucket, {})[key] = path
+        for bucket, path_of in by_bucket.items():
+            with contextlib.suppress(FileNotFoundError):
+                for key, reason in self._remove(bucket, path_of):
+                    failures[path_of.get(key, key)] = reason
+        return failures
+
+    def delete_folder(self, path: str) -> None:
+        """Remove every object below a folder, and the folder."""
+        bucket, key = _split(path)
+        with contextlib.suppress(FileNotFoundError):
+            keys = [found.key for found in self._listed(bucket, _below(key))]
+            for _, error in self._remove(bucket, keys):
+                raise error
+
+    def delete_empty_folder(self, path: str) -> None:
+        """Remove a folder that holds nothing; OSError if it holds something."""
+        bucket, key = _split(path)
+        marker = _below(key)
+        with contextlib.suppress(FileNotFoundError):
+            found = [each.key for each in self._listed(bucket, marker, at_most=2)]
+            if any(each != marker for each in found):
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+            if found:
+                self._s3.ask("delete_object", Bucket=bucket, Key=marker)
+
+    def rename_if_absent(self, source: str, target: str) -> None:
+        """Give an object another name by copying; FileExistsError if that name is taken."""
+        self.create(target, self.read(source))
+        bucket, key = _object(source)
+        self._s3.ask("delete_object", Bucket=bucket, Key=key)
+
+    def move(self, source: str, target: str) -> None:
+        """Give an object another name, taking the place of one that is there."""
+        (bucket, key), (to_bucket, to_key) = _object(source), _object(target)
+        size, there = self.size(source), {"Bucket": to_bucket, "Key": to_key}
+        copied = {"Bucket": bucket, "Key": key}
+        if size <= _LARGEST_COPY:
+            self._s3.write("copy_object", CopySource=copied, **there)
+        else:
+            spans = (
+                (at, min(at + _PART_OF_COPY, size) - 1) for at in range(0, size, _PART_OF_COPY)
+            )
+            self._in_parts(
+                target,
+                lambda upload, part: self._s3.ask(
+                    "upload_part_copy",
+                    CopySource=copied,
+                    CopySourceRange=f"bytes={part[1][0]}-{part[1][1]}",
+                    PartNumber=part[0],
+                    **upload,
+                )["CopyPartResult"],
+                enumerate(spans, 1),
+                at_once=_COPIES_AT_ONCE,
+            )
+        self._s3.ask("delete_object", Bucket=bucket, Key=key)
+
+    def make_folder(self, path: str) -> None:
+        """Make the empty object that stands for a folder."""
+        bucket, key = _split(path)
+        if key:
+            self._s3.write("put_object", Bucket=bucket, Key=_below(key), Body=b"")
+        elif not self.is_folder(path):
+            raise FileNotFoundError(path)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether objects lie below this name, or it is an existing bucket's."""
+        bucket, key = _split(path)
+        try:
+            return any(True for _ in self._listed(bucket, _below(key), at_most=1)) or not key
+        except FileNotFoundError:
+            return False
+
+    def children(self, path: str) -> Iterator[tuple[str, bool]]:
+        """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
+        bucket, key = _split(path)
+        prefix, is_there = _below(key), not key
+        for found in self._listed(bucket, prefix, one_level=True):
+            is_there = True
+            if name := _name_below(found, prefix):
+                yield name, found.is_folder
+        if not is_there:
+            raise FileNotFoundError(path)
+
+    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
+        bucket, key = _split(path)
+        prefix = _below(key)
+        for found in self._listed(bucket, prefix, one_level=True):
+            if name := _name_below(found, prefix):
+                yield name, -1 if found.is_folder else found.size, found.modified_ms
+
+    def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
+        """(path, bytes, modified ms) of every object below a folder."""
+        bucket, key = _split(path)
+        prefix = _below(key)
+        for found in self._listed(bucket, prefix):
+            if not found.key.endswith("/"):
+                tail = found.key[len(prefix) :]
+                yield f"{path.rstrip('/')}/{tail}", found.size, found.modified_ms
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _size(self, path: str) -> int | None:
+        """The length of an object; None where none has this name."""
+        bucket, key = _split(path)
+        if not key:
+            return None
+        try:
+            return int(self._s3.ask("head_object", Bucket=bucket, Key=key)["ContentLength"])
+        except FileNotFoundError:
+            return None
+
+    def _listed(
+        self, bucket: str, prefix: str, *, one_level: bool = False, at_most: int | None = None
+    ) -> Iterator[_Found]:
+        """The objects whose keys begin so, by key; the first of them where few are asked for.
+
+        Raises:
+            FileNotFoundError: there is no such bucket.
+        """
+        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
+        if one_level:
+            asked["Delimiter"] = "/"
+        if at_most is not None:
+            asked["MaxKeys"] = at_most
+        while True:
+            page = self._s3.ask("list_objects_v2", **asked)
+            for folder in page.get("CommonPrefixes", ()):
+                yield _Found(folder["Prefix"], 0, 0, is_folder=True)
+            for entry in page.get("Contents", ()):
+                modified = int(entry["LastModified"].timestamp() * 1000)
+                tag = str(entry.get("ETag", ""))
+                yield _Found(entry["Key"], int(entry["Size"]), modified, tag)
+            token = page.get("NextContinuationToken")
+            if at_most is not None or not page.get("IsTruncated") or not token:
+                return
+            asked["ContinuationToken"] = token
+
+    def _remove(self, bucket: str, keys: Sequence[str] | Mapping[str, str]) -> Iterator[Any]:
+        """Remove objects, many by one request; yields each that stays, with the reason."""
+        together = [key for key in keys if not _NOT_IN_XML.search(key)]
+        alone = [key for key in keys if _NOT_IN_XML.search(key)]
+        for start in range(0, len(together), DELETED_AT_ONCE):
+            some = together[start : start + DELETED_AT_ONCE]
+            if len(some) == 1:
+                alone += some
+                continue
+            listed = {"Objects": [{"Key": key} for key in some], "Quiet": True}
+            try:
+                answer = self._s3.ask("delete_objects", Bucket=bucket, Delete=listed)
+            except Exception as error:
+                if code_of(error) not in _ONE_BY_ONE:
+                    if isinstance(error, FileNotFoundError):
+                        raise
+                    yield from ((key, error) for key in some)
+                    continue
+                # Not every store knows the request, and a policy may forbid it.
+                alone += some
+                continue
+            for failed in answer.get("Errors", ()):
+                if failed.get("Code") != "NoSuchKey":
+                    said = f"{failed.get('Code')}: {failed.get('Message')}"
+                    yield failed["Key"], OSError(said)
+        failures = in_threads(
+            partial(self._removed, bucket), alone, threads=_COPIES_AT_ONCE, name="frazil-delete"
+        )
+        yield from ((key, error) for key, error in zip(alone, failures, strict=True) if error)
+
+    def _removed(self, bucket: str, key: str) -> Exception | None:
+        try:
+            self._s3.ask("delete_object", Bucket=bucket, Key=key)
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            return error
+        return None
+
+    def _put(self, path: str, data: bytes, **condition: str) -> None:
+        bucket, key = _object(path)
+        if len(data) < _LARGEST_PUT:
+            self._s3.write("put_object", Bucket=bucket, Key=key, Body=data, **condition)
+            return
+        view = memoryview(data)
+        parts = (
+            (number, partial(bytes, view[at : at + _PART]))
+            for number, at in enumerate(range(0, len(data), _PART), 1)
+        )
+        self._put_parts(path, parts, **condition)
+
+    def _put_parts(
+        self, path: str, parts: Iterator[tuple[int, Callable[[], bytes]]], **condition: str
+    ) -> None:
+        def put(upload: Mapping[str, str], part: tuple[int, Callable[[], bytes]]) -> Any:
+            return self._s3.ask("upload_part", PartNumber=part[0], Body=part[1](), **upload)
+
+        self._in_parts(path, put, parts, at_once=_PARTS_AT_ONCE, **condition)
+
+    def _in_parts(
+        self,
+        path: str,
+        send: Callable[[Mapping[str, str], Any], Mapping[str, Any]],
+        parts: Iterator[tuple[int, Any]],
+        *,
+        at_once: int,
+        **condition: str,
+    ) -> None:
+        """Make an object of parts; what was sent is taken back where one cannot be."""
+        bucket, key = _object(path)
+        begun = self._s3.write("create_multipart_upload", Bucket=bucket, Key=key)
+        upload = {"Bucket": bucket, "Key": key, "UploadId": begun["UploadId"]}
+        try:
+            made = in_threads(
+                lambda part: {"PartNumber": part[0], "ETag": send(upload, part)["ETag"]},
+                parts,
+                threads=at_once,
+                name="frazil-parts",
+            )
+            self._s3.ask(
+                "complete_multipart_upload",
+                MultipartUpload={"Parts": made},
+                **upload,
+                **condition,
+            )
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._s3.ask("abort_multipart_upload", **upload)
+            raise
+
+
+def _split(path: str) -> tuple[str, str]:
+    """The bucket and the key, without slashes at its end."""
+    place = path.partition("://")[2]
+    if found := _ACCESS_POINT.fullmatch(place):
+        return found[1], found[2].rstrip("/")
+    bucket, _, key = place.partition("/")
+    return bucket, key.rstrip("/")
+
+
+def _object(path: str) -> tuple[str, str]:
+    """The bucket and the key of an object; IsADirectoryError where only a bucket is named."""
+    bucket, key = _split(path)
+    if not key:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return bucket, key
+
+
+def _below(key: str) -> str:
+    return f"{key}/" if key else ""
+
+
+def _name_below(found: _Found, prefix: str) -> str:
+    tail = found.key[len(prefix) :]
+    return tail[:-1] if found.is_folder else tail
+
+
+@contextlib.contextmanager
+def _taken_as_existing(path: str) -> Iterator[None]:
+    """FileExistsError for what the store calls a condition that does not hold."""
+    try:
+        yield
+    except Exception as error:
+        if code_of(error) in _TAKEN:
+            raise FileExistsError(path) from None
+        raise
