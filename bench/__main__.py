@@ -28,6 +28,7 @@ from bench import (
     slopes,
     small,
     sql,
+    stores,
     streams,
     upserted,
     writes,
@@ -50,6 +51,7 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "changes": changes.run,
     "cdc": cdc.run,
     "cdc_postgres": cdc_postgres.run,
+    "stores": stores.run,
     "streams": streams.run,
     "equality": equality.run,
     "slopes": slopes.run,
@@ -78,7 +80,7 @@ def main() -> int:
 
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
     figures: list[Figure] = []
-    spark = start(folder)
+    spark = start(folder, on_stores="stores" in names)
     try:
         with frazil.connect(spark, warehouse=str(folder), name=CATALOG) as lake:
             lake.create_namespace("bench")

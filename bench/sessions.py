@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 JAVA_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.46.1.3"
 )
+STORE_PACKAGES = "org.apache.hadoop:hadoop-aws:3.4.2"
 
 
 def has_java_runtime() -> bool:
@@ -19,10 +20,15 @@ def has_java_runtime() -> bool:
     return pyspark.__version__.startswith("4.1.")
 
 
-def start(folder: Path, *, memory: str = "6g") -> SparkSession:
+def start(folder: Path, *, memory: str = "6g", on_stores: bool = False) -> SparkSession:
     """A local session of two cores; on Spark 4.1 with the Java runtime as catalog `java`.
 
     `java` is the JDBC catalog on the database that Frazil uses in `folder`.
+
+    Args:
+        folder: of the lake.
+        memory: of the driver.
+        on_stores: whether s3a is there too.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -37,8 +43,9 @@ def start(folder: Path, *, memory: str = "6g") -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
     )
     if has_java_runtime():
+        packages = f"{JAVA_PACKAGES},{STORE_PACKAGES}" if on_stores else JAVA_PACKAGES
         builder = (
-            builder.config("spark.jars.packages", JAVA_PACKAGES)
+            builder.config("spark.jars.packages", packages)
             .config(
                 "spark.sql.extensions",
                 "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

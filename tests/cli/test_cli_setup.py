@@ -224,7 +224,7 @@ def test_the_doctor_looks_at_versions_and_extras(home):
     assert found["Python"]["found"].startswith(".".join(map(str, sys.version_info[:3])))
     assert {found[name]["state"] for name in ("Python", "PySpark", "pyarrow", "Java")} == {"ok"}
     assert "frazil catalog add" in found["catalogs"]["found"]
-    assert found["extra s3"]["found"].startswith("s3fs ")
+    assert found["extra s3"]["found"].startswith("botocore ")
     lines = frazil("doctor").splitlines()
     assert len(lines) == len(found)
     assert all(line.startswith("ok ") for line in lines)

@@ -55,7 +55,8 @@ def test_answers_follow_changes_by_others(s3: Any, io: FileIO, bucket: str) -> N
 
 
 def test_failures_show_no_credentials(s3: Any, caplog: pytest.LogCaptureFixture) -> None:
-    io = FileIO({**s3.properties, "s3.endpoint": "http://127.0.0.1:9", "s3.connect-timeout": "1"})
+    nowhere = {"s3.endpoint": "http://127.0.0.1:9", "s3.retry.num-retries": "0"}
+    io = FileIO({**s3.properties, **nowhere})
     with caplog.at_level(logging.INFO), pytest.raises(StorageError) as caught:
         io.read("s3://bucket/made-up-secret-of-tests")
     shown = f"{caught.value} {caught.value!r} {caught.value.__cause__} {io!r} {caplog.text}"
@@ -77,7 +78,8 @@ def test_refused_credentials_are_a_storage_error(s3: Any, io: FileIO, bucket: st
 def forgetful() -> Iterator[tuple[FileIO, str]]:
     """A store that takes each object's first write and says that it failed; a bucket there."""
     with s3_server(AnswersLost) as server:
-        yield FileIO(server.properties), server.new_bucket(f"bucket-{uuid.uuid4()}")
+        quick = {"s3.retry.min-wait-ms": "1"}
+        yield FileIO({**server.properties, **quick}), server.new_bucket(f"bucket-{uuid.uuid4()}")
 
 
 def test_a_unique_file_whose_first_answer_was_lost_is_there(forgetful: tuple[FileIO, str]) -> None:

@@ -119,16 +119,15 @@ def code_of(error: BaseException) -> str:
 
 def _is_passing(error: Exception) -> bool:
     """Whether the store may answer the next time: it is busy, or a connection was lost."""
-    from botocore import exceptions
+    from botocore import exceptions, parsers
 
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return code_of(error) in _PASSING or status in _PASSING_STATUSES
-    if isinstance(error, exceptions.ProxyConnectionError | exceptions.SSLError):
-        return False
     lost = (exceptions.HTTPClientError, exceptions.IncompleteReadError)
-    return isinstance(error, (*lost, exceptions.ResponseParserError, ConnectionError, TimeoutError))
+    unreached = (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError)
+    return isinstance(error, (*lost, *unreached, parsers.ResponseParserError))
 
 
 def _send_small_bodies_at_once(params: Mapping[str, Any], **_: Any) -> None:

@@ -1,0 +1,75 @@
+"""Operations on a store of S3: how many requests, how many wait for each other, and seconds.
+
+The server runs in a process of its own and lets each request take 30 ms. Frazil and the Java
+runtime over s3a do the same work in one session, each with a catalog in SQLite and tables of its
+own; nothing of a table is in memory unless the row says *again*.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from tests.s3_counted import Counted, CountedStore, counted_s3
+
+from bench.context import Context
+from bench.figures import Figure
+from bench.stores_sides import FLAT, Operation, Ours, Side, Theirs, make_table, operations
+
+REQUEST_MS = 30
+BY_SPARK = 1.15
+FIRST = 1.1
+AGAIN = 1.0
+
+
+def run(context: Context) -> Iterator[Figure]:
+    """Three figures for each operation, where the Java runtime is there."""
+    if not context.has_java:
+        return
+    folder = context.folder / "stores"
+    folder.mkdir()
+    with counted_s3() as store:
+        store.new_bucket("lake")
+        sides: list[Side] = [Ours(context, store, folder), Theirs(context, store, folder)]
+        for side in sides:
+            side.sql("CREATE NAMESPACE IF NOT EXISTS db")
+            make_table(side, "t", FLAT, inserts=3)
+        for name, operation in operations(folder).items():
+            if context.part in (None, name):
+                yield from _figures(name, *(_measured(store, side, operation) for side in sides))
+
+
+def _measured(
+    store: CountedStore, side: Side, operation: Operation
+) -> tuple[object, Counted, float]:
+    operation.before(side)
+    store.take()
+    store.wait(REQUEST_MS)
+    started = time.perf_counter()
+    try:
+        rows = operation.do(side)
+    finally:
+        seconds = time.perf_counter() - started
+        store.wait(0)
+    return rows if isinstance(rows, list) else None, store.take(), seconds
+
+
+def _figures(
+    name: str,
+    ours: tuple[object, Counted, float],
+    theirs: tuple[object, Counted, float],
+) -> Iterator[Figure]:
+    if ours[0] != theirs[0]:
+        raise AssertionError(f"{name}: the rows differ: {ours[0]} and {theirs[0]}")
+    written = [each for each in ours[1].requests if each.of_java and each.action == "PUT"]
+    # A look at the footer of each file that Spark's writer has made.
+    most = len(theirs[1]) + sum(each.kind == "data" for each in written)
+    yield _limited(f"requests: {name}", "requests", len(ours[1]), len(theirs[1]), most)
+    yield _limited(f"depth: {name}", "requests", ours[1].depth, theirs[1].depth, theirs[1].depth)
+    bar = BY_SPARK if written else FIRST if name.startswith("connect") else AGAIN
+    yield _limited(f"seconds: {name}", "s", ours[2], theirs[2], bar * theirs[2])
+
+
+def _limited(name: str, unit: str, ours: float, theirs: float, most: float) -> Figure:
+    ratio = ours / theirs if theirs else None
+    return Figure(name, "Java, s3a", ours, theirs, unit, f"≤ {most:.4g}", ratio, ours <= most)
