@@ -94,7 +94,7 @@ conformance: .venv/.ready java
 	$(PY) tests/conformance/run_row_level.py frazil --show
 
 bench: .venv/.ready .venv41/.ready java
-	$(PY41) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROW),--row $(ROW)) --python43 $(PY)
+	PYTHONPATH=tests $(PY41) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROW),--row $(ROW)) --python43 $(PY)
 
 # The pictures of README and docs/, of the figures in bench/results/.
 plots: .venv/.ready

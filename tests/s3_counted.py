@@ -96,6 +96,7 @@ class Fault:
         waits: seconds before the answer.
         verb: of requests that fit; any where it is empty.
         path: a pattern that is searched in the path.
+        query: the same of the query.
     """
 
     times: int = 1
@@ -106,6 +107,7 @@ class Fault:
     waits: float = 0
     verb: str = ""
     path: str = ""
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._own(path.removeprefix(_OWN), json.loads(body))
             return
         shown = urllib.parse.unquote(path)
-        fault = self._fault(shown)
+        fault = self._fault(shown, query)
         time.sleep(type(self).waits + (fault["waits"] if fault else 0))
         if fault is None or fault["is_done"] or fault["keeps"] is not None:
             status, headers, out = self._asked(path, query, body)
@@ -278,10 +280,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(out)
         self.wfile.flush()
 
-    def _fault(self, path: str) -> dict[str, Any] | None:
+    def _fault(self, path: str, query: str) -> dict[str, Any] | None:
         with type(self).lock:
             for fault in type(self).faults:
                 fits = fault["verb"] in ("", self.command) and re.search(fault["path"], path)
+                fits = fits and re.search(fault["query"], query)
                 if fits and fault["times"]:
                     fault["times"] -= 1
                     return fault

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -38,7 +38,15 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
-from frazil.storage.stores.store import DELETED_AT_ONCE, DeletesMany, FileInfo, Store, Stores
+from frazil.storage.stores.store import (
+    DELETED_AT_ONCE,
+    DeletesMany,
+    FileInfo,
+    Store,
+    Stores,
+    TakesParts,
+    UnfinishedUpload,
+)
 
 __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
 __all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
@@ -276,6 +284,30 @@ class FileIO:
         work: list[_Batch | str] = [*parts, *alone]
         failures = in_threads(delete, work, threads=threads, name="frazil-delete")
         return {path: error for found in failures for path, error in found.items()}
+
+    def unfinished_uploads(self, prefix: str) -> list[UnfinishedUpload]:
+        """What was begun below a folder and never became a file; none where a store knows none."""
+        return self._run(
+            "list",
+            prefix,
+            lambda _: [],
+            lambda store, at: (
+                list(store.unfinished_uploads(at)) if isinstance(store, TakesParts) else []
+            ),
+        )
+
+    def abort_upload(self, upload: UnfinishedUpload) -> None:
+        """Remove the parts of a file that was never made; nothing happens where they are gone."""
+        self._run(
+            "delete",
+            upload.path,
+            lambda _: None,
+            lambda store, at: (
+                store.abort_upload(replace(upload, path=at))
+                if isinstance(store, TakesParts)
+                else None
+            ),
+        )
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder and everything below it."""

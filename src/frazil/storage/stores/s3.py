@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from frazil.storage.side_by_side import in_threads
 from frazil.storage.stores.range_input import tail_input
 from frazil.storage.stores.s3_client import S3Client, code_of
-from frazil.storage.stores.store import DELETED_AT_ONCE
+from frazil.storage.stores.store import DELETED_AT_ONCE, UnfinishedUpload
 
 _ACCESS_POINT: Final = re.compile(r"(arn:aws[^/]*:accesspoint[:/][^/]+)/?(.*)", re.DOTALL)
 _TAIL: Final = 64 << 10
@@ -271,6 +271,29 @@ class S3Store:
             if not found.key.endswith("/"):
                 tail = found.key[len(prefix) :]
                 yield f"{path.rstrip('/')}/{tail}", found.size, found.modified_ms
+
+    def unfinished_uploads(self, path: str) -> Iterator[UnfinishedUpload]:
+        """What was begun below a folder, and neither ended nor taken back."""
+        bucket, key = _split(path)
+        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": _below(key)}
+        while True:
+            page = self._s3.ask("list_multipart_uploads", **asked)
+            for each in page.get("Uploads", ()):
+                tail, begun = each["Key"][len(asked["Prefix"]) :], each["Initiated"]
+                at = f"{path.rstrip('/')}/{tail}"
+                yield UnfinishedUpload(at, each["UploadId"], int(begun.timestamp() * 1000))
+            if not page.get("IsTruncated"):
+                return
+            asked["KeyMarker"] = page["NextKeyMarker"]
+            asked["UploadIdMarker"] = page["NextUploadIdMarker"]
+
+    def abort_upload(self, upload: UnfinishedUpload) -> None:
+        """Remove what was sent; nothing happens where it is gone."""
+        bucket, key = _object(upload.path)
+        with contextlib.suppress(FileNotFoundError):
+            self._s3.ask(
+                "abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload.upload_id
+            )
 
     # -- parts -----------------------------------------------------------------------------------
 

@@ -27,6 +27,21 @@ class FileInfo:
     modified_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnfinishedUpload:
+    """A file whose parts were sent and never became one: nobody sees it, and it is paid for.
+
+    Attributes:
+        path: of the file that it was to be.
+        upload_id: the store's name for it.
+        begun_ms: milliseconds since the epoch.
+    """
+
+    path: str
+    upload_id: str
+    begun_ms: int
+
+
 class Store(Protocol):
     """File operations of one store; paths are full URIs, taken literally.
 
@@ -114,6 +129,17 @@ class DeletesMany(Protocol):
 
     def delete_many(self, paths: Sequence[str]) -> Mapping[str, Exception]:
         """Remove files, whether they are there or not; return the failures by path."""
+
+
+@runtime_checkable
+class TakesParts(Protocol):
+    """What a store can do besides that makes a file of parts."""
+
+    def unfinished_uploads(self, path: str) -> Iterator[UnfinishedUpload]:
+        """What was begun below a folder, and neither ended nor taken back."""
+
+    def abort_upload(self, upload: UnfinishedUpload) -> None:
+        """Remove what was sent; nothing happens where it is gone."""
 
 
 class Stores(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -13,14 +14,14 @@ from typing import Any, Final, Literal, TypedDict, get_args
 import polars as pl
 
 from frazil.catalog.protocol import Capability, LoadedTable
-from frazil.errors import UnsupportedError, ValidationError
+from frazil.errors import StorageError, UnsupportedError, ValidationError
 from frazil.format.html_text import ShownInNotebooks, html_size
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import GC_ENABLED
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.storage.paths import local_path, normalize_location
-from frazil.storage.side_by_side import WAITING_THREADS
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.table.maintenance.file_paths import live_files
 from frazil.table.maintenance.progress import (
     DeleteFiles,
@@ -47,6 +48,7 @@ UNREACHED: Final = {**LISTED, CONFLICT: pl.String()}
 METADATA_FILE: Final = r"\.metadata\.json(?:\.gz)?$"
 """What the names of metadata files match."""
 
+_LOG = logging.getLogger(__name__)
 _SHOWN: Final = 10
 # What a killed write leaves: of Spark's committer, and of files that are made under another name.
 _OF_A_COMMITTER: Final = "(^|/)_temporary(/|$)"
@@ -93,6 +95,8 @@ class OrphanFilesResult(ShownInNotebooks):
         deleted_files_count: those that are deleted; 0 in a dry run.
         failures: files that could not be deleted, with the reason.
         is_dry_run: whether nothing was to be deleted.
+        unfinished_uploads: files whose parts were sent to a store before `older_than` and never
+            became a file; the parts are removed unless it is a dry run.
     """
 
     frame: pl.DataFrame
@@ -101,10 +105,12 @@ class OrphanFilesResult(ShownInNotebooks):
     deleted_files_count: int = 0
     failures: tuple[tuple[str, str], ...] = ()
     is_dry_run: bool = False
+    unfinished_uploads: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
+        uploads = [f"  upload   {path}: never completed" for path in self.unfinished_uploads]
         if not self.orphan_files_count:
-            return "Orphan files: none"
+            return "\n".join(["Orphan files: none", *uploads[:_SHOWN]])
         found = f"{self.orphan_files_count:,} files, {html_size(self.orphan_bytes)}"
         lines = [f"Orphan files{' (dry run)' if self.is_dry_run else ''}", f"  found    {found}"]
         if not self.is_dry_run:
@@ -114,7 +120,7 @@ class OrphanFilesResult(ShownInNotebooks):
         lines += [f"  orphan   {path}" for path in paths]
         if self.orphan_files_count > len(paths):
             lines.append(f"  orphan   and {self.orphan_files_count - len(paths):,} more")
-        return "\n".join(lines)
+        return "\n".join([*lines, *uploads[:_SHOWN]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +345,24 @@ def remove_orphans(
             again = reached_parts(io, newest, search.paths)
             orphans = search.orphans(search.unreached(orphans.select(*LISTED), again))
     return delete_orphans(orphans, delete, is_dry_run=is_dry_run, tell=tell)
+
+
+def remove_unfinished_uploads(
+    io: FileIO, search: OrphanSearch, *, is_dry_run: bool
+) -> tuple[str, ...]:
+    """Find files that were begun long ago and never became one, and remove their parts.
+
+    A store that does not tell of them, or not to everybody, does not make a search fail.
+    """
+    try:
+        begun = io.unfinished_uploads(search.location)
+        old = [each for each in begun if each.begun_ms < search.older_than_ms]
+        if not is_dry_run:
+            in_threads(io.abort_upload, old, threads=search.delete_threads, name="frazil-uploads")
+    except StorageError as error:
+        _LOG.warning("uploads that were never completed are left: %s", error)
+        return ()
+    return tuple(each.path for each in old)
 
 
 def listing(io: FileIO, beginning: Beginning) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Unpack
 
 from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
@@ -24,6 +25,7 @@ from frazil.table.maintenance.orphans import (
     OrphanSettings,
     refuse_without_catalog,
     remove_orphans,
+    remove_unfinished_uploads,
 )
 from frazil.table.maintenance.progress import (
     DeleteFiles,
@@ -83,6 +85,7 @@ class Maintenance(StatisticsChanges):
         Files are kept that any snapshot reaches, of whatever branch, and metadata files that the
         log of the current one leads to. So are hidden files, whose path below the folder has a
         part that begins with ``_`` or ``.``; what a killed write left under such names is not.
+        Parts of files that were sent to S3 and never became one go too.
 
         Args:
             older_than: files that were changed before, as in `expire_snapshots`; 3 days ago unless
@@ -106,12 +109,14 @@ class Maintenance(StatisticsChanges):
         search = OrphanSearch.of(
             self._port.refresh().metadata, self._optional_ms(older_than), settings
         )
-        return self._remove_orphans(
-            search,
-            settings.get("file_list"),
-            is_dry_run=dry_run,
-            tell=on_progress or tell_nobody,
+        file_list = settings.get("file_list")
+        found = self._remove_orphans(
+            search, file_list, is_dry_run=dry_run, tell=on_progress or tell_nobody
         )
+        if file_list is not None:
+            return found
+        uploads = remove_unfinished_uploads(self._port.io, search, is_dry_run=dry_run)
+        return replace(found, unfinished_uploads=uploads)
 
     def check(self) -> CheckResult:
         """Look whether all that the metadata names is there and is as it says; change nothing.
