@@ -61,9 +61,13 @@ def _figures(
 ) -> Iterator[Figure]:
     if ours[0] != theirs[0]:
         raise AssertionError(f"{name}: the rows differ: {ours[0]} and {theirs[0]}")
-    written = [each for each in ours[1].requests if each.of_java and each.action == "PUT"]
+    written = {
+        each.path.rpartition("/")[2]
+        for each in ours[1].requests
+        if each.of_java and each.action == "PUT" and each.kind == "data"
+    }
     # A look at the footer of each file that Spark's writer has made.
-    most = len(theirs[1]) + sum(each.kind == "data" for each in written)
+    most = len(theirs[1]) + len(written)
     yield _limited(f"requests: {name}", "requests", len(ours[1]), len(theirs[1]), most)
     yield _limited(f"depth: {name}", "requests", ours[1].depth, theirs[1].depth, theirs[1].depth)
     bar = BY_SPARK if written else FIRST if name.startswith("connect") else AGAIN

@@ -32,6 +32,7 @@ FrazilError
 │   │   └── ReplacedDeletesError   it changed the deletes of the same data files, and nothing else
 │   └── CommitStateUnknownError    the swap was sent and no answer came; nothing was deleted
 └── StorageError                   the store refused or failed
+    └── CommitNotSentError         before a commit was sent, which did not take place
 """
 
 from __future__ import annotations
@@ -197,6 +198,10 @@ class CommitStateUnknownError(CommitError):
 
 class StorageError(FrazilError, OSError):
     """The store refused or failed."""
+
+
+class CommitNotSentError(StorageError):
+    """The store failed before a change was sent: it did not take place, and its files are gone."""
 
 
 class MissingFileError(NotFoundError, StorageError):

@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from frazil.errors import AlreadyExistsError, CommitStateUnknownError, FrazilError
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitNotSentError,
+    CommitStateUnknownError,
+    FrazilError,
+    MissingFileError,
+    StorageError,
+)
 from frazil.format.properties.table import (
     STATUS_CHECKS,
     STATUS_MAX_WAIT,
@@ -60,14 +67,19 @@ def new_metadata_file(
 
     Args:
         sending: of a change that has several files.
+
+    Raises:
+        CommitNotSentError: the file could not be written.
     """
     sending = Sending() if sending is None else sending
     try:
         io.create_unique(path, data)
     except AlreadyExistsError:
         raise
-    except BaseException:
+    except BaseException as error:
         _remove_unused(io, path)
+        if isinstance(error, StorageError) and not isinstance(error, MissingFileError):
+            raise CommitNotSentError(f"{error}; the change was not sent") from error
         raise
     try:
         yield sending

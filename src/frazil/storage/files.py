@@ -42,6 +42,7 @@ from frazil.storage.stores.store import (
     DELETED_AT_ONCE,
     DeletesMany,
     FileInfo,
+    ListsAtOnce,
     Store,
     Stores,
     TakesParts,
@@ -343,6 +344,18 @@ class FileIO:
         files = [FileInfo(f"{base}/{name}", size, at) for name, size, at in named if size >= 0]
         # A marker and what lies below it may both stand for a folder.
         return files, list(dict.fromkeys(f"{base}/{name}" for name, size, _ in named if size < 0))
+
+    def list_at_once(self, prefix: str) -> Sequence[FileInfo] | None:
+        """Every file below a folder; None where the store tells them not by one request."""
+        base = prefix.rstrip("/")
+
+        def listed(store: Store, at: str) -> Sequence[FileInfo] | None:
+            found = store.listed_at_once(at) if isinstance(store, ListsAtOnce) else None
+            if found is None:
+                return None
+            return [FileInfo(f"{base}{path[len(at) :]}", *rest) for path, *rest in found]
+
+        return self._run("list", base, lambda _: None, listed)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, at any depth, hidden ones too; none if there is no folder."""

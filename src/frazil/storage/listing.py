@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
 import polars as pl
 
-from frazil.errors import ValidationError
+from frazil.errors import MissingFileError, ValidationError
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.paths import is_local
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
@@ -41,6 +42,10 @@ def list_beginning(io: FileIO, folder: str) -> Beginning:
     Raises:
         StorageError: a folder cannot be listed.
     """
+    with suppress(MissingFileError):
+        few = io.list_at_once(folder)
+        if few is not None:
+            return Beginning(frame_of(few), ())
     found: list[FileInfo] = []
     folders = [folder]
     for _ in range(_LEVELS):

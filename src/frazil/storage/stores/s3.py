@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -26,6 +26,7 @@ _PART_OF_COPY: Final = 1 << 30
 _PARTS_AT_ONCE: Final = 2
 """Parts of a file that are in memory at once."""
 _COPIES_AT_ONCE: Final = 16
+_LISTED_AT_ONCE: Final = 1000
 _MARKED: Final = 100
 """More names of one beginning than anybody asks for."""
 _TAKEN: Final = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
@@ -267,10 +268,14 @@ class S3Store:
         """(path, bytes, modified ms) of every object below a folder."""
         bucket, key = _split(path)
         prefix = _below(key)
-        for found in self._listed(bucket, prefix):
-            if not found.key.endswith("/"):
-                tail = found.key[len(prefix) :]
-                yield f"{path.rstrip('/')}/{tail}", found.size, found.modified_ms
+        yield from _files(path, prefix, self._listed(bucket, prefix))
+
+    def listed_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
+        """(path, bytes, modified ms) as of `walk`; None where one request tells not all."""
+        bucket, key = _split(path)
+        prefix = _below(key)
+        found = list(self._listed(bucket, prefix, at_most=_LISTED_AT_ONCE))
+        return None if len(found) == _LISTED_AT_ONCE else list(_files(path, prefix, found))
 
     def unfinished_uploads(self, path: str) -> Iterator[UnfinishedUpload]:
         """What was begun below a folder, and neither ended nor taken back."""
@@ -443,6 +448,14 @@ def _object(path: str) -> tuple[str, str]:
 
 def _below(key: str) -> str:
     return f"{key}/" if key else ""
+
+
+def _files(path: str, prefix: str, found: Iterable[_Found]) -> Iterator[tuple[str, int, int]]:
+    """The files among what lies below a folder: markers of folders are none."""
+    for each in found:
+        if not each.key.endswith("/"):
+            tail = each.key[len(prefix) :]
+            yield f"{path.rstrip('/')}/{tail}", each.size, each.modified_ms
 
 
 def _name_below(found: _Found, prefix: str) -> str:

@@ -142,6 +142,14 @@ class TakesParts(Protocol):
         """Remove what was sent; nothing happens where it is gone."""
 
 
+@runtime_checkable
+class ListsAtOnce(Protocol):
+    """What a store can do besides that lists files of all folders below one by one request."""
+
+    def listed_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
+        """(path, bytes, modified ms) as of `Store.walk`; None where one request tells not all."""
+
+
 class Stores(Protocol):
     """Opens stores; what is pickled of it opens them in the process that it is sent to."""
 

@@ -17,6 +17,7 @@ from frazil.errors import (
     AlreadyExistsError,
     CommitError,
     CommitFailedError,
+    CommitNotSentError,
     CommitStateUnknownError,
     ConfigurationError,
     ConflictError,
@@ -132,6 +133,7 @@ def commit(
         ConflictError: a concurrent commit contradicts the operation, or left nothing that it fits.
             Not retried.
         CommitFailedError: others were first in every try, or the time is over.
+        CommitNotSentError: the store failed before; the operation's files are removed.
         CommitStateUnknownError: the catalog gave no answer, and a look at the table did not
             show the change either. No file was deleted.
         ValidationError: the operation does not fit the table.
@@ -186,6 +188,7 @@ def _swapped(
 
     Raises:
         LostRaceError: another commit was first.
+        CommitNotSentError: the store failed before; the operation's files are removed.
         CommitStateUnknownError, StorageError: the outcome is unknown.
         FrazilError: one of `REFUSALS`; the operation's files are removed.
     """
@@ -202,6 +205,9 @@ def _swapped(
             return refused
         if refused is not None:
             abandon(operation)
+        raise
+    except CommitNotSentError:
+        abandon(operation)
         raise
     except (CommitStateUnknownError, StorageError):
         # The store may have failed after the swap, so a look at the table decides.
@@ -224,11 +230,12 @@ def create(
         TableAlreadyExistsError: somebody else was first; the operation's files are removed.
         NoSuchNamespaceError, ValidationError, UnsupportedError: the catalog refuses the table;
             the operation's files are removed.
+        CommitNotSentError: the store failed before; the operation's files are removed.
         CommitStateUnknownError, StorageError: the outcome is unknown; no file was deleted.
     """
     try:
         created = catalog.create_staged_table(staged)
-    except (AlreadyExistsError, CommitFailedError):
+    except (AlreadyExistsError, CommitFailedError, CommitNotSentError):
         abandon(operation)
         raise
     except REFUSALS as error:

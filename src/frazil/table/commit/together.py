@@ -14,6 +14,7 @@ from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable, TableComm
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedError,
+    CommitNotSentError,
     CommitStateUnknownError,
     ConflictError,
     StorageError,
@@ -221,6 +222,9 @@ def commit_together(
             continue
         except (*REFUSALS, AlreadyExistsError) as error:
             _settle_refusal(catalog, current, everything, error)
+        except CommitNotSentError:
+            abandon(everything)
+            raise
         except (CommitStateUnknownError, StorageError):
             teller = _teller(current)
             properties = {} if first is None else first.metadata.properties
