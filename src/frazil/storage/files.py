@@ -1,7 +1,7 @@
 """FileIO: files of every store, with typed errors and no credentials in them.
 
-Local files are written whole or not at all; other stores go through fsspec with PyIceberg's
-property names (``s3.endpoint``, ``gcs.oauth2.token``, ``adls.account-name``, …).
+Local files are written whole or not at all; S3 and the stores that fsspec has a driver for are
+reached by PyIceberg's property names (``s3.endpoint``, ``gcs.oauth2.token``, …).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every other store, through fsspec, as far as the drivers behave alike."""
+"""Stores that fsspec has a driver for, as far as the drivers behave alike."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, cast
 
 from frazil.storage.paths import parent_of
-from frazil.storage.stores.remote_options import EXTRA_OF, GCS_SCHEMES, S3_SCHEMES
+from frazil.storage.stores.remote_options import EXTRA_OF, GCS_SCHEMES
 
-_CONDITIONAL_PUT = S3_SCHEMES | GCS_SCHEMES | {"memory"}
+_CONDITIONAL_PUT = GCS_SCHEMES | {"memory"}
 PARTS_AT_ONCE: Final = 2
 """Parts of a file, of 50 MB and less, that a driver holds in memory while it sends them."""
 
