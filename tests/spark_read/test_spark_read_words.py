@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.errors import UnsupportedError
 from frazil.format.types import LongType, NestedField
 from frazil.spark.deletes.bitmap import (
     KEY,
@@ -19,8 +18,6 @@ from frazil.spark.deletes.bitmap import (
     Words,
     by_file,
     in_one_set,
-    words_by_file,
-    words_of_files,
 )
 from frazil.spark.deletes.deletion_cache import NOTHING, DeletedWords, Known
 from frazil.spark.deletes.integer_keys import IntegerKeys
@@ -160,12 +157,3 @@ def test_the_least_recently_used_make_room() -> None:
     cache.clear()
     assert cache.size_in_bytes == 0
     assert not kept.covered(0, frozenset("a")).deletes
-
-
-@pytest.mark.parametrize("position", [-1, 2**40])
-def test_a_position_beyond_the_key_is_refused(position: int) -> None:
-    positions = np.array([position], dtype=np.int64)
-    with pytest.raises(UnsupportedError, match=str(position)):
-        words_of_files(0, positions)
-    with pytest.raises(UnsupportedError, match=str(position)):
-        words_by_file(np.zeros(1, dtype=np.int64), positions)
