@@ -99,7 +99,7 @@ def open_store(
             f"open the catalog by frazil.connect(spark, …), or leave {IO_PROPERTY} out"
         )
     if scheme in S3_SCHEMES:
-        return S3Store(S3Client(properties))
+        return S3Store(S3Client(properties, scheme=scheme))
     file_system = _file_system(scheme, authority, properties)
     if scheme in ADLS_SCHEMES:
         # The driver knows the schemes of the older one by none of their names.

@@ -35,6 +35,7 @@ class S3Client:
 
     Args:
         properties: of stores.
+        scheme: of the paths, for messages.
         before_sign: is shown each request in place of a signature with keys.
 
     Raises:
@@ -42,7 +43,11 @@ class S3Client:
     """
 
     def __init__(
-        self, properties: Mapping[str, str], *, before_sign: Callable[..., None] | None = None
+        self,
+        properties: Mapping[str, str],
+        *,
+        scheme: str = "s3",
+        before_sign: Callable[..., None] | None = None,
     ) -> None:
         try:
             import botocore.session
@@ -50,7 +55,7 @@ class S3Client:
             from botocore.config import Config
         except ImportError:
             raise ConfigurationError(
-                "no driver for s3:// is installed: install frazil[s3]"
+                f"no driver for {scheme}:// is installed: install frazil[s3]"
             ) from None
         options = storage_options("s3", properties)
         self._retries = Retries.of(properties)
