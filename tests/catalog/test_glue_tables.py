@@ -32,7 +32,7 @@ from frazil.format.types import NestedField, StringType, type_named
 from frazil.planning.plan import plan
 from glue_server import GlueServer
 
-FSSPEC = "pyiceberg.io.fsspec.FsspecFileIO"
+ARROW = "pyiceberg.io.pyarrow.PyArrowFileIO"
 OTHERS = {
     "hive": {
         "Name": "hive",
@@ -58,7 +58,7 @@ def catalog(properties: dict[str, str]) -> Iterator[Catalog]:
 
 @pytest.fixture
 def theirs(properties: dict[str, str]) -> PyIcebergGlue:
-    return PyIcebergGlue("lake", **{**properties, "py-io-impl": FSSPEC})
+    return PyIcebergGlue("lake", **{**properties, "py-io-impl": ARROW})
 
 
 def in_glue(glue: GlueServer, name: str = "t") -> dict[str, Any]:
@@ -172,7 +172,7 @@ def test_pyiceberg_shows_the_same_columns(
 
 def test_turns_with_pyiceberg_on_s3(glue: GlueServer) -> None:
     properties = glue.emptied(f"{glue.s3.new_bucket('turns-in-glue')}/wh")
-    theirs = PyIcebergGlue("lake", **{**properties, "py-io-impl": FSSPEC})
+    theirs = PyIcebergGlue("lake", **{**properties, "py-io-impl": ARROW})
     with closing(opened(properties)) as catalog:
         take_turns(catalog, theirs)
     assert glue.s3.keys("s3://turns-in-glue") == []
