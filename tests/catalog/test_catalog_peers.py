@@ -60,7 +60,9 @@ def test_pyiceberg_shares_our_tables_on_s3(tmp_path: Path, s3: Any) -> None:
     uri = f"sqlite:///{tmp_path}/catalog.db"
     place = {"uri": uri, "warehouse": f"{bucket}/wh", **s3.properties}
     catalog = opened({"type": "sql", **place})
-    theirs = PyIcebergCatalog("lake", **place, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"})
+    theirs = PyIcebergCatalog(
+        "lake", **place, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
+    )
     made = made_table(catalog, "db.t")
     assert made.metadata_location.startswith(f"{bucket}/wh/")
     table = theirs.load_table("db.t")
