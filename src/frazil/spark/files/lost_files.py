@@ -17,7 +17,7 @@ READ_FILE: Final = re.compile(r"reading file (\S+?)\.(?: |$)")
 """How Spark names the file that it reads."""
 MISSING: Final = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|MissingFileError")
 """How Spark, Hadoop and our own tasks say that a file is not there."""
-_OURS: Final = re.compile(r"MissingFileError: cannot read (\S+): there is no such")
+_OURS: Final = re.compile(r"MissingFileError: cannot [a-z ]+ (\S+): there is no such")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/*")
 _MOST_FOLDERS: Final = 10_000
 
