@@ -116,7 +116,7 @@ def test_a_spark_without_such_a_class(spark, lake, monkeypatch):
 
 def test_a_call_that_is_refused_when_all_is_ready(spark, lake, monkeypatch):
     """The virtual machine says no at the last call, before it has written anything."""
-    made = in_place._made(spark)
+    made = in_place._make(spark)
     kept = in_place.BySession()
     kept.put(spark, replace(made, name="no option of Scala's"))
     monkeypatch.setattr(in_place, "_MAKERS", kept)
@@ -138,7 +138,7 @@ def test_a_setting_that_says_nothing(spark, lake):
 
 def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkeypatch):
     """What a zombie or a loser of speculation leaves beside the others."""
-    real = in_place._written
+    real = in_place._write
 
     def with_a_zombie(makers, rows, access, folder, keys, options):
         found = real(makers, rows, access, folder, keys, options)
@@ -146,7 +146,7 @@ def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkey
         (written.parent / f"part-00000-zombie-{written.name}").write_bytes(written.read_bytes())
         return found
 
-    monkeypatch.setattr(in_place, "_written", with_a_zombie)
+    monkeypatch.setattr(in_place, "_write", with_a_zombie)
     table = lake.create_table("db.t", "id bigint")
     with temporary_settings(spark, {SETTING: "always"}):
         table.append(spark.range(6))

@@ -42,7 +42,7 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     if wanted.named not in (None, call.table):
         raise bad_request("the body names another table than the path")
     commit = wanted.commit
-    catalog = _checked(served, call, [commit])
+    catalog = _catalog_for(served, call, [commit])
 
     def once() -> LoadedTable:
         return catalog.commit_table(commit.identifier, commit.requirements, commit.updates)
@@ -66,7 +66,7 @@ def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
         raise served.catalog.unsupported(Capability.MULTI_TABLE_COMMITS)
     if not commits:
         return NOTHING
-    catalog = _checked(served, call, commits)
+    catalog = _catalog_for(served, call, commits)
     retried(lambda: catalog.commit_tables(commits), lambda: _check(catalog, commits))
     _note_places(served, commits)
     return NOTHING
@@ -108,7 +108,7 @@ def _update_of(value: Any) -> Update:
     return update
 
 
-def _checked(served: ServedCatalog, call: Call, commits: Sequence[TableCommit]) -> Catalog:
+def _catalog_for(served: ServedCatalog, call: Call, commits: Sequence[TableCommit]) -> Catalog:
     """The catalog as the client may change these tables, once all that it names is looked at."""
     if call.principal.writes_everything:
         places = served.places_to_write(call.principal)

@@ -118,16 +118,16 @@ class ServedCatalog:
         """Return the catalog as a client may change it; the arguments are as of above."""
         if principal.writes_everything:
             return self.catalog
-        return self._confined(self.places_to_write(principal, *changed))
+        return self._confine(self.places_to_write(principal, *changed))
 
     def catalog_to_purge(self, principal: Principal, table: LoadedTable) -> Catalog:
         """Return the catalog as a client may purge a table: no file of a table of others goes."""
         if principal.writes_everything:
             return self.catalog
         others = self.owners.folders_of_others(principal.may_write, as_of_now=True)
-        return self._confined(self.places_to_write(principal, table).without(*others))
+        return self._confine(self.places_to_write(principal, table).without(*others))
 
-    def _confined(self, places: Places) -> Catalog:
+    def _confine(self, places: Places) -> Catalog:
         def policy(metadata: TableMetadata) -> Callable[[str], bool]:
             is_own = _own_files(metadata)
             return lambda path: is_own(path) and places.hold(path)

@@ -119,8 +119,8 @@ def write_in_place(
     """
     choice = _choice(rows.sparkSession)
     is_wanted = choice == "always" or (choice == "auto" and not is_local)
-    makers = None if not is_wanted else _MAKERS.get_or_make(rows.sparkSession, _made_or_none)
-    found = None if makers is None else _written(makers, rows, access, folder, keys, options)
+    makers = None if not is_wanted else _MAKERS.get_or_make(rows.sparkSession, _make_or_none)
+    found = None if makers is None else _write(makers, rows, access, folder, keys, options)
     if found is None and choice == "always":
         raise UnsupportedError(
             f"{IN_PLACE_SETTING} is always, and this Spark does not let its writer be called so: "
@@ -138,7 +138,7 @@ def _choice(spark: SparkSession) -> str:
     return choice
 
 
-def _written(
+def _write(
     makers: _Makers,
     rows: DataFrame,
     access: SparkAccess,
@@ -172,7 +172,7 @@ def _written(
                 raise
             _MAKERS.put(rows.sparkSession, None)
             return None
-        return list(_listed(list_folder, folder))
+        return list(_read_list(list_folder, folder))
 
 
 def _is_refusal(error: Py4JError) -> bool:
@@ -211,7 +211,7 @@ def _local_list(makers: _Makers, spark: SparkSession) -> Iterator[tuple[str, Any
         shutil.rmtree(parent, ignore_errors=True)
 
 
-def _listed(list_folder: str, folder: str) -> Iterable[FileInfo]:
+def _read_list(list_folder: str, folder: str) -> Iterable[FileInfo]:
     try:
         (name,) = (name for name in os.listdir(list_folder) if not name.startswith("."))
         with open(os.path.join(list_folder, name), encoding="utf-8") as stream:
@@ -227,16 +227,16 @@ def _listed(list_folder: str, folder: str) -> Iterable[FileInfo]:
         yield FileInfo(f"{folder}/{below}", int(file["size"]), int(file["modificationTime"]))
 
 
-def _made_or_none(spark: SparkSession) -> _Makers | None:
+def _make_or_none(spark: SparkSession) -> _Makers | None:
     if is_connect(spark):
         return None
     try:
-        return _made(spark)
+        return _make(spark)
     except NO_ANSWER:
         return None
 
 
-def _made(spark: SparkSession) -> _Makers:
+def _make(spark: SparkSession) -> _Makers:
     session: Any = spark
     jvm, java_session = session._jvm, session._jsparkSession
     none, nothing = module_named(jvm, "scala.None"), _empty(jvm, "Map")

@@ -138,7 +138,7 @@ class S3Store:
         bucket, key = _split(folder)
         prefix = _below(key)
         found = in_threads(
-            lambda start: list(self._listed(bucket, f"{prefix}{start}", at_most=_MARKED)),
+            lambda start: list(self._list(bucket, f"{prefix}{start}", at_most=_MARKED)),
             list(dict.fromkeys(f"{name.partition('.')[0]}." for name in names)),
             name="frazil-marks",
         )
@@ -183,7 +183,7 @@ class S3Store:
         """Remove every object below a folder, and the folder."""
         bucket, key = _split(path)
         with contextlib.suppress(FileNotFoundError):
-            keys = [found.key for found in self._listed(bucket, _below(key))]
+            keys = [found.key for found in self._list(bucket, _below(key))]
             for _, error in self._remove(bucket, keys):
                 raise error
 
@@ -192,7 +192,7 @@ class S3Store:
         bucket, key = _split(path)
         marker = _below(key)
         with contextlib.suppress(FileNotFoundError):
-            found = [each.key for each in self._listed(bucket, marker, at_most=2)]
+            found = [each.key for each in self._list(bucket, marker, at_most=2)]
             if any(each != marker for each in found):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
             if found:
@@ -241,7 +241,7 @@ class S3Store:
         """Whether objects lie below this name, or it is an existing bucket's."""
         bucket, key = _split(path)
         try:
-            return any(True for _ in self._listed(bucket, _below(key), at_most=1)) or not key
+            return any(True for _ in self._list(bucket, _below(key), at_most=1)) or not key
         except FileNotFoundError:
             return False
 
@@ -249,7 +249,7 @@ class S3Store:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
         bucket, key = _split(path)
         prefix, is_there = _below(key), not key
-        for found in self._listed(bucket, prefix, one_level=True):
+        for found in self._list(bucket, prefix, one_level=True):
             is_there = True
             if name := _name_below(found, prefix):
                 yield name, found.is_folder
@@ -260,7 +260,7 @@ class S3Store:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         bucket, key = _split(path)
         prefix = _below(key)
-        for found in self._listed(bucket, prefix, one_level=True):
+        for found in self._list(bucket, prefix, one_level=True):
             if name := _name_below(found, prefix):
                 yield name, -1 if found.is_folder else found.size, found.modified_ms
 
@@ -268,13 +268,13 @@ class S3Store:
         """(path, bytes, modified ms) of every object below a folder."""
         bucket, key = _split(path)
         prefix = _below(key)
-        yield from _files(path, prefix, self._listed(bucket, prefix))
+        yield from _files(path, prefix, self._list(bucket, prefix))
 
     def listed_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
         """(path, bytes, modified ms) as of `walk`; None where one request tells not all."""
         bucket, key = _split(path)
         prefix = _below(key)
-        found = list(self._listed(bucket, prefix, at_most=_LISTED_AT_ONCE))
+        found = list(self._list(bucket, prefix, at_most=_LISTED_AT_ONCE))
         return None if len(found) == _LISTED_AT_ONCE else list(_files(path, prefix, found))
 
     def unfinished_uploads(self, path: str) -> Iterator[UnfinishedUpload]:
@@ -312,7 +312,7 @@ class S3Store:
         except FileNotFoundError:
             return None
 
-    def _listed(
+    def _list(
         self, bucket: str, prefix: str, *, one_level: bool = False, at_most: int | None = None
     ) -> Iterator[_Found]:
         """The objects whose keys begin so, by key; the first of them where few are asked for.
@@ -364,11 +364,11 @@ class S3Store:
                     said = f"{failed.get('Code')}: {failed.get('Message')}"
                     yield failed["Key"], OSError(said)
         failures = in_threads(
-            partial(self._removed, bucket), alone, threads=_COPIES_AT_ONCE, name="frazil-delete"
+            partial(self._delete_one, bucket), alone, threads=_COPIES_AT_ONCE, name="frazil-delete"
         )
         yield from ((key, error) for key, error in zip(alone, failures, strict=True) if error)
 
-    def _removed(self, bucket: str, key: str) -> Exception | None:
+    def _delete_one(self, bucket: str, key: str) -> Exception | None:
         try:
             self._s3.ask("delete_object", Bucket=bucket, Key=key)
         except FileNotFoundError:

@@ -90,7 +90,7 @@ class S3Client:
             RetriesSpentError: the store did not answer, however often it was asked.
         """
         call: Callable[..., Mapping[str, Any]] = getattr(self._client, method)
-        return self._asked(lambda: call(**given))
+        return self._retry(lambda: call(**given))
 
     def write(self, method: str, **given: Any) -> Mapping[str, Any]:
         """Return the answer to a request that makes an object, with what is set for all of them."""
@@ -108,9 +108,9 @@ class S3Client:
             with closing(answer["Body"]) as body:
                 return body.read(), answer
 
-        return self._asked(get)
+        return self._retry(get)
 
-    def _asked(self, request: Callable[[], T]) -> T:
+    def _retry(self, request: Callable[[], T]) -> T:
         try:
             return self._retries.run(request, _is_passing)
         except Exception as error:
