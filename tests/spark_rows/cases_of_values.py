@@ -9,6 +9,7 @@ from uuid import UUID
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from pyspark.sql import Row
 from row_case import Bench, Case
 
 from frazil.errors import SchemaMismatchError, ValidationError
@@ -16,6 +17,7 @@ from frazil.errors import SchemaMismatchError, ValidationError
 KV = "id int, v int"
 NOON = dt.time(12)
 NOON_MICROS = 43_200_000_000
+LOCAL_NOON = int(dt.datetime(2024, 1, 1, 12).timestamp())
 NEW_YEAR_NANOS = 1_704_067_200_000_000_000
 ID = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 NUMBERS = "id int, i int, d decimal(4, 2), a array<int>, n struct<x: int>"
@@ -137,20 +139,28 @@ CASES = (
         ],
     ),
     Case(
-        name="Python's datetimes mean what clocks of the session show",
-        ddl="id int, a timestamp_ntz, b timestamp, c timestamp",
+        name="A datetime without a zone is local time, or what clocks show where a column has none",
+        ddl="id int, a timestamp_ntz, b timestamp, c timestamp, l array<timestamp>, "
+        "s struct<t: timestamp>",
         settings={"spark.sql.session.timeZone": "America/New_York"},
-        rows=[[(1, None, None, None)]],
+        rows=[[(1, None, None, None, None, None)]],
         do=lambda b: b.table.update(
             {
                 "a": dt.datetime(2024, 1, 1, 12, 0, 0, 5),
                 "b": dt.datetime(2024, 1, 1, 12),
                 "c": dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC),
+                "l": [dt.datetime(2024, 1, 1, 12), None],
+                "s": Row(t=dt.datetime(2024, 1, 1, 12)),
             }
         ),
-        select=("id", "string(a)", "unix_seconds(b)", "unix_seconds(c)"),
-        # New York is five hours behind.
-        after=[(1, "2024-01-01 12:00:00.000005", 1_704_128_400, 1_704_110_400)],
+        select=(
+            *("id", "string(a)", "unix_seconds(b)", "unix_seconds(c)"),
+            *("unix_seconds(l[0])", "unix_seconds(s.t)"),
+        ),
+        # Python's own reading, which is PySpark's too.
+        after=[
+            (1, "2024-01-01 12:00:00.000005", LOCAL_NOON, 1_704_110_400, LOCAL_NOON, LOCAL_NOON)
+        ],
         both=True,
     ),
     Case(

@@ -96,7 +96,7 @@ class Assignments:
             last = path[-1].name
             if last in level:
                 raise ValidationError(f"{name!r} or a part of it is assigned twice")
-            level[last] = _Node(value_of(value), str(value))
+            level[last] = _Node(value_of(value, path[-1].field_type), str(value))
         return cls(
             schema=schema,
             columns=columns,
@@ -152,11 +152,11 @@ class Assignments:
         return after
 
 
-def value_of(value: Value) -> Column:
-    """Return a user's value as a column: text is SQL."""
+def value_of(value: Value, kind: I.IcebergType | None = None) -> Column:
+    """Return a user's value as a column, for one of a type: text is SQL."""
     if isinstance(value, Column):
         return value
-    return F.expr(value) if isinstance(value, str) else literal(value)
+    return F.expr(value) if isinstance(value, str) else literal(value, kind)
 
 
 def _all_nodes(columns: Mapping[str, _Node]) -> list[_Node]:

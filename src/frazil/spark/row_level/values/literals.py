@@ -14,18 +14,24 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.errors import ValidationError
+from frazil.format import types as I
 from frazil.format.values.decimals import decimal_as_text, digits_of
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO: Final = dt.timedelta(microseconds=1)
 _MOST_DIGITS: Final = 38
+_MOMENTS: Final = (I.TimestamptzType, I.TimestamptzNanoType)
 
 
-def literal(value: object) -> Column:
+def literal(value: object, kind: I.IcebergType | None = None) -> Column:
     """Return a Python value as a column.
 
-    A datetime without a zone is what clocks of the session show; with one it is that moment. A time
-    of the day is its microseconds. Text is text.
+    A datetime without a zone is local time for a column of moments, as PySpark has it, and else
+    what clocks show; with a zone it is that moment. A time of the day is its microseconds. Text is
+    text.
+
+    Args:
+        kind: of the column that it is for, where that is known.
 
     Raises:
         ValidationError: Spark has no such value.
@@ -40,6 +46,8 @@ def literal(value: object) -> Column:
             return F.lit(value) if fits else _decimal(Decimal(value))
         case Decimal():
             return _decimal(value)
+        case dt.datetime() if value.tzinfo is None and isinstance(kind, _MOMENTS):
+            return F.lit(value)
         case dt.datetime() if value.tzinfo is None:
             return F.lit(value.isoformat(sep=" ")).cast(S.TimestampNTZType())
         case dt.datetime():
@@ -50,11 +58,27 @@ def literal(value: object) -> Column:
         case UUID():
             return F.lit(str(value))
         case Row():
-            return F.struct(*(literal(each).alias(n) for n, each in value.asDict().items()))
+            kinds = (
+                {field.name: field.field_type for field in kind.fields}
+                if isinstance(kind, I.StructType)
+                else {}
+            )
+            parts = value.asDict().items()
+            return F.struct(*(literal(each, kinds.get(n)).alias(n) for n, each in parts))
         case list():
-            return F.array(*(literal(each) for each in value))
+            of_elements = kind.element_type if isinstance(kind, I.ListType) else None
+            return F.array(*(literal(each, of_elements) for each in value))
         case Mapping():
-            return F.create_map(*(literal(part) for pair in value.items() for part in pair))
+            of_pairs = (
+                (kind.key_type, kind.value_type) if isinstance(kind, I.MapType) else (None, None)
+            )
+            return F.create_map(
+                *(
+                    literal(part, of_part)
+                    for pair in value.items()
+                    for part, of_part in zip(pair, of_pairs, strict=True)
+                )
+            )
         case _:
             return _of_spark(value)
 
