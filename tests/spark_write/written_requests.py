@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
@@ -14,7 +13,7 @@ from frazil.errors import StorageError
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.storage.files import FileIO
-from s3_server import s3_server
+from s3_counted import counted_s3
 
 FEW = "select id, int(id % {}) p from range(0, 16, 1, 1)"
 
@@ -33,24 +32,8 @@ class Refused(FileIO):
         raise StorageError(f"no credentials for {path}")
 
 
-class Counting:
-    """Counts the requests to a store by verb."""
-
-    def __init__(self):
-        self.seen = Counter()
-
-    def around(self, application):
-        def answer(environ, start_response):
-            is_data = ".parquet" in environ["PATH_INFO"]
-            self.seen[environ["REQUEST_METHOD"] + (" data" if is_data else "")] += 1
-            return application(environ, start_response)
-
-        return answer
-
-
 def main(folder, settings):
-    counting = Counting()
-    with s3_server(counting.around) as store:
+    with counted_s3() as store:
         place, given = store.new_bucket("lake"), store.properties
         builder = SparkSession.builder.master("local[1, 2]").config("spark.ui.enabled", "false")
         hadoop = {
@@ -75,16 +58,15 @@ def main(folder, settings):
             # Of the first nothing is known, and Spark writes it; the second is expected to be like
             # it, and Arrow writes it.
             for writer in ("Spark", "Arrow"):
-                counting.seen.clear()
+                store.take()
                 table.append(spark.sql(FEW.format(partitions)))
-                seen = dict(counting.seen)
-                print(json.dumps([writer, partitions, sum(seen.values()), seen]))
+                print(json.dumps([writer, partitions, store.take().kinds]))
             assert sorted(row["id"] for row in table.to_df().collect()) == sorted([*range(16)] * 2)
         table = lake.create_table("db.retried", "id bigint")
         table.append(spark.range(0, 40, 1, 2).mapInArrow(fails_once, "id bigint"))
         assert sorted(row["id"] for row in table.to_df().collect()) == [*range(40)]
         # The attempts that failed have removed theirs.
-        kept = {f"{place}/{key}" for key in store.keys(place) if "retried" in key}
+        kept = {file.path for file in FileIO(given).list(table.location)}
         data = {path for path in kept if path.endswith(".parquet")}
         assert data == set(table.inspect.files()["file_path"]), data
         # Executors' Python that may not write there: Spark's connector may.

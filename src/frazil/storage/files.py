@@ -277,8 +277,9 @@ class FileIO:
             else:
                 failure = self._delete_quietly(work)
                 failures, done = {} if failure is None else {work: failure}, 1
-            for _ in range(done if on_each is not None else 0):
-                on_each()  # type: ignore[misc]
+            if on_each is not None:
+                for _ in range(done):
+                    on_each()
             return failures
 
         parts = chain.from_iterable(batch.parts() for batch in batches.values())
