@@ -1,5 +1,6 @@
 """``%load_ext frazil``, with a shell that notes what it is given."""
 
+import logging
 from types import SimpleNamespace
 
 import pytest
@@ -80,3 +81,12 @@ def test_an_error_shows_what_it_says(shell, spark):
     with pytest.raises(frazil.SqlSyntaxError) as empty:
         sql("")
     assert empty.value._render_traceback_() == ["SqlSyntaxError: the statement is empty"]
+
+
+def test_errors_after_a_cell_are_sparks(shell, spark):
+    # PySpark gives its log a class of its own, where nobody made the log before.
+    logging.Logger.manager.loggerDict.pop("SQLQueryContextLogger", None)
+    with pytest.raises(AnalysisException):
+        shell.magics["sql"][1]("SELECT * FROM nothing")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("SELECT * FROM nothing")

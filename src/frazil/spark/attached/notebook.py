@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier
@@ -203,7 +203,7 @@ def _run(spark: SparkSession, text: str) -> DataFrame:
 def _without_a_trace() -> Iterator[None]:
     """Have IPython show of an error what it says alone; it is raised as it is."""
     # PySpark writes each error of a query to standard error too, as JSON.
-    log = logging.getLogger("SQLQueryContextLogger")
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
     before, log.disabled = log.disabled, True
     try:
         yield
