@@ -51,7 +51,7 @@ def test_killed_after_a_commit(database):
     assert at == sorted(set(at))
 
 
-@pytest.mark.check
+@pytest.mark.soak  # CI kills the follower
 def test_the_server_is_killed_while_it_is_followed(database_of):
     with postgres_server("wal_level=logical") as server:
         database = database_of(server)

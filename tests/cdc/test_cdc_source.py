@@ -212,10 +212,7 @@ FOLLOWED = {
         "update t set v = 6 where id = 2",
     ),
 }
-QUICK = (
-    "long value, one goes and one comes",
-    "an empty partition comes and another goes",
-)
+QUICK = ("long value, one goes and one comes",)
 
 
 @pytest.mark.check

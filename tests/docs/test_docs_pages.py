@@ -29,11 +29,22 @@ OF_EACH_KIND = {
     *(ROOT / "docs" / "howto" / f"{name}.md" for name in ("attach", "cli", "sql")),
 }
 """Pages that `make test` takes: Python, a console and SQL, by sessions of each kind."""
+OTHERWISE_TESTED = {
+    ROOT / "docs" / "howto" / f"{name}.md" for name in ("change-streams", "connect")
+}
+"""Dear pages: CI has their methods in `spark_upserts` and in the tests over Connect."""
+
+
+def circle_of_page(page):
+    """The circle of a page that `make test` leaves out."""
+    return "soak" if page in OTHERWISE_TESTED else "check"
+
+
 PAGES = [
     pytest.param(
         page,
         id=str(page.relative_to(ROOT)),
-        marks=() if page in OF_EACH_KIND else pytest.mark.check,
+        marks=() if page in OF_EACH_KIND else getattr(pytest.mark, circle_of_page(page)),
     )
     for page in DOCUMENTS
     if any(block.language in RUN for block in blocks_of(page))

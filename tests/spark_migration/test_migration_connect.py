@@ -8,7 +8,7 @@ import pytest
 
 from programs import run_program
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.soak
 
 
 def test_files_and_tables_come_in_over_connect(connect_url: str, tmp_path: Path) -> None:

@@ -7,16 +7,14 @@ import pytest
 from ci_share import only_in_soak
 from programs import run_program
 
-pytestmark = pytest.mark.check
-
 HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize(
     ("mode", "version", "executors", "parts"),
     [
-        # The other part is in CI on Spark 4.1, in `interop/test_interop_local_cluster.py`.
-        ("merge-on-read", 3, 1, "changed"),
+        # CI has executors of their own on Spark 4.1, in `interop/test_interop_local_cluster.py`.
+        only_in_soak("merge-on-read", 3, 1, "changed"),
         only_in_soak("merge-on-read", 3, 1, "both"),
         only_in_soak("merge-on-read", 2, 2, "both"),
         only_in_soak("copy-on-write", 2, 2, "both"),

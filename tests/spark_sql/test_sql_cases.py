@@ -3,12 +3,13 @@
 import pytest
 from sql_cases import CASES, Player, failures_of, state_of
 
-from ci_share import in_circles
+from ci_share import in_circles, only_in_soak
+
+# CI has the functions in `test_sql_functions`.
+NAMES = sorted(path.name for path in CASES.glob("*.test") if path.stem != "functions")
 
 
-@pytest.mark.parametrize(
-    "name", in_circles(sorted(path.name for path in CASES.glob("*.test")), test=1)
-)
+@pytest.mark.parametrize("name", [*in_circles(NAMES, test=1), only_in_soak("functions.test")])
 def test_statements_of_a_file(lake, spark, name):
     player = Player(lambda text, args: lake.sql(text, args), state=lambda: state_of(lake))
     assert failures_of(name, player, CASES) == []

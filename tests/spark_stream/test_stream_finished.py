@@ -68,7 +68,7 @@ def _drain_batches(table, stream, rows, numbers, **options):
     assert stream.last.sizes == [1] * len(numbers)
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
     _drain_batches(table, stream, rows, range(6), **CHANGES)
     assert len(_written(stream.checkpoint)) > 0
@@ -83,7 +83,7 @@ def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
     assert [row[0] for row in stream.sink.rows] == list(range(8))
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_the_list_and_the_folders_stay_few(table, stream, rows):
     for number in range(0, 12, 2):
         _drain_batches(table, stream, rows, [number, number + 1])
@@ -117,7 +117,7 @@ def test_the_tables_own_files_stay(table, stream, rows):
     assert sorted(row.id for row in table.to_df().collect()) == list(range(5))
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_a_running_query_removes_them_too(table, stream, rows, monkeypatch):
     monkeypatch.setattr("frazil.spark.stream.source.follower._BATCHES_BETWEEN_LOOKS", 1)
     query = stream.start(stream.read(poll_interval=0.05, **CHANGES), processingTime="0 seconds")

@@ -118,11 +118,11 @@ def run(lake, seed, mode, kind, partitions, version, batches):
 
 
 CASES = [
-    ("equality-deletes", "int", PARTITIONS[1], 2),
+    only_in_soak("equality-deletes", "int", PARTITIONS[1], 2),
     ("mixed", "string", PARTITIONS[4], 3),
     only_in_soak("equality-deletes", "date", PARTITIONS[2], 3),
     only_in_soak("mixed", "decimal(20, 2)", PARTITIONS[3], 2),
-    ("arrival", "binary", PARTITIONS[1], 3),
+    only_in_soak("arrival", "binary", PARTITIONS[1], 3),
     only_in_soak("mixed", "timestamp_ntz", PARTITIONS[0], 2),
     only_in_soak("equality-deletes", "binary", PARTITIONS[4], 2),
 ]

@@ -312,7 +312,7 @@ def test_bronze_to_silver_to_gold(lake, table, feed, tmp_path):
             forget_the_last_batch(tmp_path / "3")
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_a_new_field_of_debezium_stops_and_then_goes_on(table, feed, tmp_path):
     def event(**row):
         return (json.dumps({"op": "c", "before": None, "after": row, "source": {"lsn": 1}}),)
