@@ -25,6 +25,7 @@ from programs import ended_program
 def test_statements_of_a_text():
     found = list(statements_of("a; b ';' /* ; */ c;\n;d -- ;\n"))
     assert found == [Statement("a"), Statement("b ';' /* ; */ c"), Statement("d", 2)]
+    assert list(statements_of("\na;\n\nb")) == [Statement("a", 2), Statement("b", 4)]
     # Words after which sqlglot's own tokenizer takes the rest for one text.
     texts = ["SHOW TABLES", "CALL system.x(a => '7')", "EXPLAIN SELECT id = ';'", "BEGIN", "SHOW x"]
     assert [each.text for each in statements_of("; ".join(texts))] == texts

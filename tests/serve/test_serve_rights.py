@@ -20,6 +20,7 @@ from sqlalchemy import create_engine
 
 from frazil.format.changes import SetProperties
 from frazil.serve.rights.access import read_tokens
+from frazil.serve.rights.places import Places
 from frazil.table.handle import TableHandle
 
 OWNER, SALES, DEEP = (f"{name}-0123456789abcdef" for name in ("own", "sales", "deep"))
@@ -98,6 +99,12 @@ def copied_list(made: Table, folder: Path) -> str:
 def register(client: httpx.Client, levels: str, location: str) -> int:
     body = {"name": "stolen", "metadata-location": location}
     return client.post(f"/v1/namespaces/{levels}/register", json=body).status_code
+
+
+def test_a_root_of_all_leaves_the_folders_of_others_out() -> None:
+    places = Places.below("/").without("/lake/b")
+    assert places.hold("/lake/a/f")
+    assert not places.hold("/lake/b/f")
 
 
 def test_a_namespace_named_as_a_table(server: Running, tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def test_options_of_readers(tables, lake, spark, rows):
     rows.writeTo("lake.db.t").append()
     table.refresh()
     last = table.current_snapshot.snapshot_id
+    rows.writeTo("lake.db.t").append()
     read = spark.read.format("iceberg")
     place = table.location
     options = {
@@ -126,7 +127,7 @@ def test_options_of_readers(tables, lake, spark, rows):
         "branch": "main",
     }
     for option, value in options.items():
-        expected = 10 if option == "branch" else 5
+        expected = 15 if option == "branch" else 5
         assert spark.read.option(option, value).table("lake.db.t").count() == expected
         assert spark.read.format("iceberg").load(place, **{option: value}).count() == expected
     assert (
@@ -137,8 +138,8 @@ def test_options_of_readers(tables, lake, spark, rows):
         == 5
     )
     assert read.load("lake.db.t.tag_one").count() == 5
-    assert read.load("lake.db.t.history").count() == 2
-    assert read.option("split-size", 1).load("lake.db.t").count() == 10
+    assert read.load("lake.db.t.history").count() == 3
+    assert read.option("split-size", 1).load("lake.db.t").count() == 15
     with pytest.raises(ConfigurationError, match="snapshot_id"):
         spark.read.option("snapshot_id", 1).table("lake.db.t")
     with pytest.raises(ValidationError, match="give one"):

@@ -63,7 +63,7 @@ def test_a_checkpoint_is_of_one_branch_and_condition(table, stream, rows, other)
         stream.read(**other)
 
 
-@pytest.mark.soak
+@pytest.mark.check
 def test_a_stream_of_all_changes(table, stream, rows):
     table.append(rows(1, 2))
     assert stream.drain(changes=True, columns="id") == [

@@ -27,6 +27,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.spark.hadoop.driver import FileServer
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
 from frazil.spark.hadoop.java_errors import python_error
 from frazil.spark.hadoop.statuses import FileStatus, alternatives, marks_of, statuses_of
@@ -267,6 +268,13 @@ def test_nobody_without_the_key_is_answered(spark: Any, here: FileIO) -> None:
         pytest.raises((AuthenticationError, EOFError)),
     ):
         prove_as_client(connection, b"guessed")
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "http"])
+def test_what_is_no_port_is_refused(spark: Any, session: Any, port: str) -> None:
+    session(**{"frazil.files.port": port})
+    with pytest.raises(ConfigurationError, match=f"'{port}': it must be a port"):
+        FileServer.started(spark, HadoopStores)
 
 
 def test_an_executor_that_does_not_reach_the_driver_says_so() -> None:
