@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import Final
 
 import polars as pl
 
@@ -19,13 +20,17 @@ from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.manifests.files import ManifestFiles
 
+MOST_MERGED_AT_ONCE: Final = 100
+"""Manifests that become one in a commit, unless `min-count-to-merge` asks for more."""
+
 
 class ManifestMerger:
     """Merges manifests of one content into bins of the target size, one spec a bin (rule 103).
 
     The bin with the newest manifest is merged only when it holds `min-count-to-merge` manifests, so
-    that a small commit does not rewrite the one before it. Merged manifests are kept
-    between the tries of a commit.
+    that a small commit does not rewrite the one before it. Of the other bins a commit merges the
+    one with the most manifests, so that what it takes does not grow with the table; later commits
+    merge the others. Merged manifests are kept between the tries of a commit.
     """
 
     def __init__(self, files: ManifestFiles) -> None:
@@ -41,21 +46,27 @@ class ManifestMerger:
         properties = metadata.properties
         if not manifests or not MANIFEST_MERGE.of(properties):
             return list(manifests)
-        target = MANIFEST_TARGET_SIZE.of(properties)
         min_count = MANIFEST_MIN_COUNT.of(properties)
-        newest = manifests[0].manifest_path
         by_spec: dict[int, list[ManifestFile]] = {}
         for manifest in manifests:
             by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        bins = [
+            group
+            for spec_id in sorted(by_spec, reverse=True)
+            for group in pack_from_the_end(
+                by_spec[spec_id],
+                target_size=MANIFEST_TARGET_SIZE.of(properties),
+                most=max(MOST_MERGED_AT_ONCE, min_count),
+            )
+        ]
+        chosen = _bins_to_merge(bins, newest=manifests[0], min_count=min_count)
         result: list[ManifestFile] = []
-        for spec_id in sorted(by_spec, reverse=True):
-            for group in pack_from_the_end(by_spec[spec_id], target):
-                holds_newest = any(manifest.manifest_path == newest for manifest in group)
-                if len(group) == 1 or (holds_newest and len(group) < min_count):
-                    result.extend(group)
-                else:
-                    result.append(self._merge(metadata, group, snapshot_id))
-                    self.replaced_count += len(group)
+        for number, group in enumerate(bins):
+            if number in chosen:
+                result.append(self._merge(metadata, group, snapshot_id))
+                self.replaced_count += len(group)
+            else:
+                result.extend(group)
         return result
 
     def _merge(
@@ -75,9 +86,9 @@ class ManifestMerger:
 
 
 def pack_from_the_end(
-    manifests: Sequence[ManifestFile], target_size: int
+    manifests: Sequence[ManifestFile], *, target_size: int, most: int
 ) -> list[list[ManifestFile]]:
-    """Neighbouring manifests in bins of at most the target size, in the order given.
+    """Neighbouring manifests in bins of at most the target size and number, in the order given.
 
     Bins are filled from the oldest on, so that the bin that is not full is the newest one and the
     others stay what they are from commit to commit.
@@ -85,12 +96,26 @@ def pack_from_the_end(
     bins: list[list[ManifestFile]] = []
     size = 0
     for manifest in reversed(manifests):
-        if not bins or size + manifest.manifest_length > target_size:
+        if not bins or size + manifest.manifest_length > target_size or len(bins[-1]) == most:
             bins.append([])
             size = 0
         bins[-1].append(manifest)
         size += manifest.manifest_length
     return [group[::-1] for group in reversed(bins)]
+
+
+def _bins_to_merge(
+    bins: Sequence[Sequence[ManifestFile]], *, newest: ManifestFile, min_count: int
+) -> set[int]:
+    """The numbers of the bins that one commit merges: the newest if it is due, and one other."""
+    path = newest.manifest_path
+    with_newest = next(
+        number for number, group in enumerate(bins) if any(m.manifest_path == path for m in group)
+    )
+    chosen = {with_newest} if len(bins[with_newest]) >= max(min_count, 2) else set()
+    others = [n for n, group in enumerate(bins) if n != with_newest and len(group) > 1]
+    # Of equal ones the oldest, which no commit adds to.
+    return chosen | set(sorted(others, key=lambda number: (len(bins[number]), number))[-1:])
 
 
 def _to_merge(sources: Sequence[CarriedEntries], snapshot_id: int) -> list[CarriedEntries]:
