@@ -10,12 +10,12 @@ from sqlglot import exp
 from frazil.errors import PredicateError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue, Expression, all_of
-from frazil.format.predicates.sql.implied import ConditionReader, conjuncts_of
+from frazil.format.predicates.sql.implied import ConditionReader, Implied, conjuncts_of
 from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.planning.aggregates import Measure, answer
+from frazil.planning.counts.rows import count_planned, count_rows
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.files.projection import project
@@ -89,27 +89,38 @@ class Read:
         Raises:
             PredicateError: the condition is not an expression of SQL.
         """
+        implied = self._implied()
+        if implied.is_exact:
+            return self._planned(implied.predicate)
+        return self._planned(implied.predicate).left_to_spark(str(self.where))
+
+    def count(self) -> int | None:
+        """Return the number of rows if metadata tells it, else None; errors as of `plan`."""
+        metadata, implied = self.handle.metadata, self._implied()
+        if not implied.is_exact:
+            found = count_planned(self.plan(), schema=self.schema, specs=metadata.partition_specs)
+        else:
+            found = count_rows(
+                metadata,
+                self.snapshot,
+                self.handle.io,
+                where=implied.predicate,
+                schema=self.schema,
+                whole_plan=lambda: self._planned(implied.predicate),
+            )
+        return None if found.rest is not None else found.known
+
+    def _implied(self) -> Implied:
+        """What the condition says of columns."""
         if self.where is None:
-            return self._planned(AlwaysTrue())
+            return Implied(predicate=AlwaysTrue(), is_exact=True)
         sql_tree(self.where)
         reader = ConditionReader(schema=self.schema, case_sensitive=False, time_zone=PROCESS_ZONE)
         whole = reader.implied(self.where)
         if whole.is_exact:
-            return self._planned(whole.predicate)
+            return whole
         parts = [reader.implied(piece).predicate for piece in conjuncts_of(self.where)]
-        return self._planned(all_of(parts)).left_to_spark(self.where)
-
-    def count(self) -> int | None:
-        """Return the number of rows if metadata tells it, else None."""
-        planned = self.plan()
-        found = answer(
-            planned,
-            [Measure("count", None, "rows")],
-            [],
-            schema=self.schema,
-            specs=self.handle.metadata.partition_specs,
-        )
-        return None if len(found.scanned) else int(found.partial["measure0"][0])
+        return Implied(predicate=all_of(parts), is_exact=False)
 
     def _planned(self, where: Expression) -> ScanPlan:
         return plan(

@@ -21,6 +21,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.aggregates import answer, needed_statistics_of
+from frazil.planning.counts.rows import RowCount, count_planned, count_rows
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
@@ -220,20 +221,30 @@ class Scan(OnDriver):
 
         Errors are those of `to_arrow`.
         """
-        request = parse_request(["count(*)"], (), self.schema, case_sensitive=True)
-        found = answer(
-            self._plan,
-            request.measures,
-            (),
-            schema=self.schema,
-            specs=self._metadata.partition_specs,
-        )
-        total = int(found.partial["measure0"][0])
-        if len(found.scanned) and (self._limit is None or total < self._limit):
-            rows = self._rows_of(found.rest_of(self._plan), frozenset())
+        found = self._counted()
+        total = found.known
+        if found.rest is not None and (self._limit is None or total < self._limit):
+            rows = self._rows_of(found.rest, frozenset())
             with self._explained("count"):
                 total += int(rows.count())
         return total if self._limit is None else min(total, self._limit)
+
+    def _counted(self) -> RowCount:
+        """What metadata tells of the number of rows."""
+        if not self._condition.is_exact:
+            return self._counted_in_plan()
+        return count_rows(
+            self._metadata,
+            self.snapshot,
+            self._io,
+            where=self._condition.implied,
+            schema=self.schema,
+            whole_plan=lambda: self._plan,
+        )
+
+    def _counted_in_plan(self) -> RowCount:
+        specs = self._metadata.partition_specs
+        return count_planned(self._plan, schema=self.schema, specs=specs)
 
     def aggregate(
         self, aggregates: str | Sequence[str], *, by: str | Sequence[str] = ()

@@ -1,0 +1,1 @@
+"""Counts of a snapshot's rows, from as little metadata as tells them."""
