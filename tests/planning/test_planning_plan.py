@@ -27,7 +27,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
-from frazil.format.predicates import bind, parse_predicate
+from frazil.format.predicates import AlwaysTrue, bind, parse_predicate
 from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
@@ -35,6 +35,7 @@ from frazil.format.types import LongType, NestedField, StringType
 from frazil.format.values import to_bytes
 from frazil.planning.cache import ManifestCache, memory_of_plan
 from frazil.planning.changes import changed_files
+from frazil.planning.counts.rows import count_rows
 from frazil.planning.entries import entries
 from frazil.planning.frames import memory_of
 from frazil.planning.plan import kept_plan, plan
@@ -508,3 +509,23 @@ def test_entries_of_every_status(writer: Writer) -> None:
         changed = changed_files(metadata, snapshot, parent, writer.io)
         assert "".join(changed.added.files["file_path"]) == added
         assert "".join(changed.removed.files["file_path"]) == gone
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line["table"])
+def test_a_fixture_has_as_many_rows_as_its_readers_found(line: dict[str, Any]) -> None:
+    if "count" not in line:
+        pytest.skip("not known")
+    table = open_table(line)
+    metadata, snapshot = table.metadata, table.metadata.current_snapshot
+    found = count_rows(
+        metadata,
+        snapshot,
+        table.io,
+        where=AlwaysTrue(),
+        schema=metadata.schema,
+        whole_plan=lambda: plan(metadata, snapshot, table.io),
+    )
+    if found.rest is None:
+        assert found.known == line["count"]
+    else:
+        assert found.known <= line["count"] <= found.known + found.rest.record_count

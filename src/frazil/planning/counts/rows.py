@@ -5,8 +5,7 @@ the number of live rows where
 
 - all counts are there, as they have to be from version 2 on;
 - every live file was added by a commit of version 2 or later. Older releases of the Java library
-  gave Avro files that they added to a table of version 1 a record count of -1, which is part of the
-  sum;
+  gave Avro files that they added to a table of version 1 a record count of -1, which the sum hides;
 - no delete reaches a file of the manifest, which its numbers tell: a delete applies to files whose
   data sequence number is at most its own (rules 176-178), a manifest's deletes are at most as new
   as the manifest, and the list states the smallest number of each manifest's live files (rule 166);

@@ -152,7 +152,9 @@ def log_lines(files: pl.DataFrame) -> bytes:
         pl.col("ordinal"),
         pl.lit(f',"blockReplication":1,"blockSize":{_BLOCK_SIZE},"action":"add"}}'),
     )
-    return "\n".join(["v1", *files.select(line).to_series()]).encode()
+    # One text of all lines: a plan of millions of files has no Python object for each.
+    lines = files.select(line.str.join("\n")).item()
+    return f"v1\n{lines}".encode() if len(files) else b"v1"
 
 
 def read_parquet(
