@@ -14,6 +14,7 @@ from typing import Final
 from bench.context import Context
 from bench.figures import Figure, limit
 from bench.slopes_commits import appends, expiry, large_manifests, overwrites_of_one_file
+from bench.slopes_large import millions_of_files
 from bench.slopes_planning import (
     kept_manifests,
     metadata_tables,
@@ -34,6 +35,7 @@ ROWS: Final[Mapping[int, Callable[[Context], Iterator[Figure]]]] = {
     8: appends,
     9: expiry,
     11: writes_to_partitions,
+    12: millions_of_files,
 }
 
 _SECONDS_A_ROW: Final = 120

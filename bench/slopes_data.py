@@ -6,10 +6,13 @@ Only metadata is written: neither data files nor delete files exist.
 from __future__ import annotations
 
 import json
+import os
+import struct
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,10 @@ from frazil.storage.files import FileIO
 
 PARTITIONS = 16
 PER_MANIFEST = 10_000
+
+_LINKED_FILES = 500_000
+_LINKED_PARTITIONS = 1_000
+_PER_LINK = 5_000
 
 
 class CountingIO(FileIO):
@@ -68,6 +75,34 @@ def write_table_of_files(
             written.append(replace(made, sequence_number=number, min_sequence_number=number))
     path = _list(io, metadata, written, snapshot_id=2, parent=None, sequence_number=2)
     return _metadata_file(folder, metadata, [_snapshot(2, None, metadata.last_updated_ms, path)])
+
+
+def write_table_of_links(folder: Path, *, files: int) -> str:
+    """Write a table of so many files, a multiple of half a million; the path of its metadata file.
+
+    Its manifests are links to those of half a million files beside it, which are made once, so that
+    each of those is there several times. They hold 5 000 files each, of 5 of 1 000 partitions.
+    """
+    metadata = _linked_table(folder)
+    (folder / "metadata").mkdir(parents=True, exist_ok=True)
+    manifests: list[ManifestFile] = []
+    for number, manifest in enumerate(_linked_manifests(folder.parent / "slopes-linked")):
+        for link in range(files // _LINKED_FILES):
+            path = folder / "metadata" / f"{number}-{link}.avro"
+            os.link(manifest.manifest_path.removeprefix("file://"), path)
+            manifests.append(
+                replace(
+                    manifest,
+                    manifest_path=f"file://{path.resolve()}",
+                    sequence_number=1,
+                    min_sequence_number=1,
+                )
+            )
+    path_of_list = _list(
+        FileIO(), metadata, manifests, snapshot_id=1, parent=None, sequence_number=1
+    )
+    snapshot = _snapshot(1, None, metadata.last_updated_ms, path_of_list)
+    return _metadata_file(folder, metadata, [snapshot])
 
 
 def write_table_of_snapshots(
@@ -152,6 +187,53 @@ def _entries(location: str, content: Content, numbers: Sequence[int]) -> list[Ma
         )
         for number in numbers
     ]
+
+
+def _linked_table(folder: Path) -> TableMetadata:
+    schema = Schema((NestedField(1, "id", LongType()), NestedField(2, "part", LongType())))
+    spec = PartitionSpec(0, (PartitionField((2,), 1000, parse_transform("identity"), "part"),))
+    return new_table_metadata(schema, spec, location=f"file://{folder.resolve()}")
+
+
+@lru_cache(maxsize=1)
+def _linked_manifests(folder: Path) -> tuple[ManifestFile, ...]:
+    """The manifests that tables link."""
+    metadata, io = _linked_table(folder), FileIO()
+    return tuple(
+        write_manifest(
+            io,
+            f"{metadata.location}/{first}.avro",
+            _entries_by_partition(range(first, first + _PER_LINK)),
+            spec=metadata.spec,
+            schema=metadata.schema,
+            format_version=2,
+            content=ManifestContent.DATA,
+            snapshot_id=1,
+        )
+        for first in range(0, _LINKED_FILES, _PER_LINK)
+    )
+
+
+def _entries_by_partition(numbers: Sequence[int]) -> list[ManifestEntry]:
+    """Entries whose neighbours share a partition, with bounds."""
+    entries = []
+    for number in numbers:
+        part = number * _LINKED_PARTITIONS // _LINKED_FILES
+        low, high = struct.pack("<q", number * 10), struct.pack("<q", number * 10 + 9)
+        of_part = struct.pack("<q", part)
+        file = DataFile(
+            file_path=f"file:///lake/linked/data/part={part}/{number:07d}-00001.parquet",
+            partition=(part,),
+            record_count=100_000,
+            file_size_in_bytes=10_000_000,
+            value_counts={1: 100_000, 2: 100_000},
+            null_value_counts={1: 0, 2: 0},
+            lower_bounds={1: low, 2: of_part},
+            upper_bounds={1: high, 2: of_part},
+            split_offsets=(4,),
+        )
+        entries.append(ManifestEntry(status=EntryStatus.ADDED, data_file=file))
+    return entries
 
 
 def _list(
