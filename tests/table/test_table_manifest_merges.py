@@ -25,7 +25,7 @@ from table_cases import (
 from ci_share import examples
 from frazil.format.manifests import ManifestFile
 from frazil.table.handle import TableHandle
-from frazil.table.manifests.merge import pack_from_the_end
+from frazil.table.manifests.merge import BinLimits, pack_from_the_end
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
 NO_MERGE = {"commit.manifest-merge.enabled": "false"}
@@ -197,20 +197,38 @@ def test_delete_manifests_merge_over_many_commits(tmp_path: Path) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 60), st.integers(1, 6))
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(0, 9)), max_size=40),
+    st.builds(
+        BinLimits, size=st.integers(1, 60), manifests=st.integers(1, 6), entries=st.integers(1, 20)
+    ),
+)
 def test_bins_are_of_neighbours_and_full_from_the_oldest_on(
-    lengths: list[int], target: int, most: int
+    sizes: list[tuple[int, int]], limits: BinLimits
 ) -> None:
     manifests = [
-        ManifestFile(manifest_path=f"m{number}", manifest_length=length)
-        for number, length in enumerate(lengths)
+        ManifestFile(
+            manifest_path=f"m{number}",
+            manifest_length=length,
+            added_files_count=files // 2,
+            existing_files_count=None,
+            deleted_files_count=files - files // 2,
+        )
+        for number, (length, files) in enumerate(sizes)
     ]
-    bins = pack_from_the_end(manifests, target_size=target, most=most)
+    files_of = {
+        manifest.manifest_path: files for manifest, (_, files) in zip(manifests, sizes, strict=True)
+    }
+
+    def fits(group: list[ManifestFile]) -> bool:
+        return (
+            len(group) <= limits.manifests
+            and sum(manifest.manifest_length for manifest in group) <= limits.size
+            and sum(files_of[manifest.manifest_path] for manifest in group) <= limits.entries
+        )
+
+    bins = pack_from_the_end(manifests, limits)
     assert [manifest for group in bins for manifest in group] == manifests
-    for group in bins:
-        assert len(group) <= most
-        assert len(group) == 1 or sum(m.manifest_length for m in group) <= target
-    for newer, older in pairwise(bins):
-        # The next newer one found no room in a bin that came before.
-        size = sum(m.manifest_length for m in older) + newer[-1].manifest_length
-        assert len(older) == most or size > target
+    assert all(len(group) == 1 or fits(group) for group in bins)
+    # The next newer one found no room in a bin that came before.
+    assert not any(fits([newer[-1], *older]) for newer, older in pairwise(bins))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
@@ -20,8 +20,32 @@ from frazil.storage.avro.manifest_copy import CarriedEntries, Carry
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.manifests.files import ManifestFiles
 
-MOST_MERGED_AT_ONCE: Final = 100
+_MOST_MANIFESTS: Final = 100
 """Manifests that become one in a commit, unless `min-count-to-merge` asks for more."""
+
+_MOST_ENTRIES: Final = 100_000
+"""Entries of those manifests: about half a second, and 200 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinLimits:
+    """What manifests of one bin are together, at most; a single one may be more.
+
+    Attributes:
+        size: in bytes.
+        manifests: how many they are.
+        entries: how many they hold, as far as that is known.
+    """
+
+    size: int
+    manifests: int = _MOST_MANIFESTS
+    entries: int = _MOST_ENTRIES
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> BinLimits:
+        """Return those of a table with these properties."""
+        min_count = MANIFEST_MIN_COUNT.of(properties)
+        return cls(MANIFEST_TARGET_SIZE.of(properties), max(_MOST_MANIFESTS, min_count))
 
 
 class ManifestMerger:
@@ -46,19 +70,16 @@ class ManifestMerger:
         properties = metadata.properties
         if not manifests or not MANIFEST_MERGE.of(properties):
             return list(manifests)
-        min_count = MANIFEST_MIN_COUNT.of(properties)
         by_spec: dict[int, list[ManifestFile]] = {}
         for manifest in manifests:
             by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        limits = BinLimits.of(properties)
         bins = [
             group
             for spec_id in sorted(by_spec, reverse=True)
-            for group in pack_from_the_end(
-                by_spec[spec_id],
-                target_size=MANIFEST_TARGET_SIZE.of(properties),
-                most=max(MOST_MERGED_AT_ONCE, min_count),
-            )
+            for group in pack_from_the_end(by_spec[spec_id], limits)
         ]
+        min_count = MANIFEST_MIN_COUNT.of(properties)
         chosen = _bins_to_merge(bins, newest=manifests[0], min_count=min_count)
         result: list[ManifestFile] = []
         for number, group in enumerate(bins):
@@ -86,22 +107,38 @@ class ManifestMerger:
 
 
 def pack_from_the_end(
-    manifests: Sequence[ManifestFile], *, target_size: int, most: int
+    manifests: Sequence[ManifestFile], limits: BinLimits
 ) -> list[list[ManifestFile]]:
-    """Neighbouring manifests in bins of at most the target size and number, in the order given.
+    """Neighbouring manifests in bins within the limits, in the order given.
 
     Bins are filled from the oldest on, so that the bin that is not full is the newest one and the
     others stay what they are from commit to commit.
     """
     bins: list[list[ManifestFile]] = []
-    size = 0
+    size = entries = 0
     for manifest in reversed(manifests):
-        if not bins or size + manifest.manifest_length > target_size or len(bins[-1]) == most:
+        more = _entry_count(manifest)
+        if (
+            not bins
+            or len(bins[-1]) == limits.manifests
+            or size + manifest.manifest_length > limits.size
+            or entries + more > limits.entries
+        ):
             bins.append([])
-            size = 0
+            size = entries = 0
         bins[-1].append(manifest)
         size += manifest.manifest_length
+        entries += more
     return [group[::-1] for group in reversed(bins)]
+
+
+def _entry_count(manifest: ManifestFile) -> int:
+    counts = (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+    )
+    return sum(count for count in counts if count is not None)
 
 
 def _bins_to_merge(
