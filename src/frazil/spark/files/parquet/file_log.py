@@ -152,9 +152,10 @@ def log_lines(files: pl.DataFrame) -> bytes:
         pl.col("ordinal"),
         pl.lit(f',"blockReplication":1,"blockSize":{_BLOCK_SIZE},"action":"add"}}'),
     )
-    # One text of all lines: a plan of millions of files has no Python object for each.
-    lines = files.select(line.str.join("\n")).item()
-    return f"v1\n{lines}".encode() if len(files) else b"v1"
+    # A plan of millions of files is one text, not a Python object for each.
+    lines = pl.concat([pl.Series(["v1"]), files.select(line).to_series()])
+    text: str = lines.str.join("\n").item()
+    return text.encode()
 
 
 def read_parquet(
