@@ -23,8 +23,8 @@ from frazil.table.manifests.files import ManifestFiles
 _MOST_MANIFESTS: Final = 100
 """Manifests that become one in a commit, unless `min-count-to-merge` asks for more."""
 
-_MOST_ENTRIES: Final = 100_000
-"""Entries of those manifests: about half a second, and 200 MB."""
+_MOST_ENTRIES: Final = 50_000
+"""Entries of those manifests: about half a second, and 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
