@@ -23,7 +23,7 @@ from frazil.errors import InvalidManifestError
 from frazil.format.manifests import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue, Expression, bind, parse_predicate
-from frazil.planning.counts.rows import RowCount, count_rows
+from frazil.planning.counts.rows import CountedRows, count_rows
 from frazil.planning.plan import plan
 from frazil.storage import avro
 from frazil.storage.files import FileIO
@@ -34,7 +34,7 @@ NO_MERGE = {"commit.manifest-merge.enabled": "false"}
 
 def counted(
     metadata: TableMetadata, io: FileIO, where: str | None = None, *, files_at_once: int = 1000
-) -> RowCount:
+) -> CountedRows:
     snapshot, schema = metadata.current_snapshot, metadata.schema
     bound: Expression = AlwaysTrue()
     if where is not None:
@@ -50,7 +50,7 @@ def counted(
     )
 
 
-def opened(table: TableHandle, io: CountingIO) -> tuple[RowCount, int]:
+def opened(table: TableHandle, io: CountingIO) -> tuple[CountedRows, int]:
     """The count of a table, and how many manifests it opened."""
     io.caches.clear()
     io.opened.clear()
@@ -68,7 +68,7 @@ def test_a_count_is_that_of_a_model(tmp_path: Path, version: int) -> None:
     """After each kind of change; no manifest is opened from version 2 on."""
     io = CountingIO()
     table = made(tmp_path, io, version=version, **{"commit.manifest.min-count-to-merge": "3"})
-    assert opened(table, io) == (RowCount(0, None), 0)
+    assert opened(table, io) == (CountedRows(0, None), 0)
     model: dict[str, int] = {}
     steps: list[tuple[dict[str, int], list[str]]] = [
         ({"a": 7, "b": 20}, []),

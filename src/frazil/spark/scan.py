@@ -21,7 +21,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.aggregates import answer, needed_statistics_of
-from frazil.planning.counts.rows import RowCount, count_planned, count_rows
+from frazil.planning.counts.rows import CountedRows, count_planned, count_rows
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
@@ -229,7 +229,7 @@ class Scan(OnDriver):
                 total += int(rows.count())
         return total if self._limit is None else min(total, self._limit)
 
-    def _counted(self) -> RowCount:
+    def _counted(self) -> CountedRows:
         """What metadata tells of the number of rows."""
         if not self._condition.is_exact:
             return self._counted_in_plan()
@@ -242,7 +242,7 @@ class Scan(OnDriver):
             whole_plan=lambda: self._plan,
         )
 
-    def _counted_in_plan(self) -> RowCount:
+    def _counted_in_plan(self) -> CountedRows:
         specs = self._metadata.partition_specs
         return count_planned(self._plan, schema=self.schema, specs=specs)
 

@@ -41,7 +41,7 @@ _BYTES_PER_FILE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class RowCount:
+class CountedRows:
     """What metadata tells of the number of rows that match.
 
     Attributes:
@@ -62,7 +62,7 @@ def count_rows(
     schema: Schema,
     whole_plan: Callable[[], ScanPlan],
     files_at_once: int = FILES_AT_ONCE,
-) -> RowCount:
+) -> CountedRows:
     """Count the rows of a snapshot that match a predicate, as far as metadata tells.
 
     Args:
@@ -78,7 +78,7 @@ def count_rows(
         InvalidManifestError, MissingFileError, StorageError: a file cannot be read.
     """
     if snapshot is None:
-        return RowCount(0, None)
+        return CountedRows(0, None)
     specs = metadata.partition_specs
     live = [each for each in listed_manifests(io, snapshot) if each.has_live_files]
     data = [each for each in live if each.content is ManifestContent.DATA]
@@ -95,7 +95,7 @@ def count_rows(
     if len(opened) == len(data) and len(batches) < 2:
         return count_planned(whole_plan(), schema=schema, specs=specs)
 
-    def counted(some: Sequence[ManifestFile]) -> RowCount:
+    def counted(some: Sequence[ManifestFile]) -> CountedRows:
         """The rows of the files of some manifests."""
         planned = plan(
             metadata, snapshot, io, where=where, schema=schema, manifests=[*some, *deletes]
@@ -115,14 +115,16 @@ def count_rows(
     if len(batches) > 1 and unanswered:
         # One plan for a scan of all: only manifests with such files are planned again.
         rest = counted(unanswered).rest
-    return RowCount(known, rest)
+    return CountedRows(known, rest)
 
 
-def count_planned(planned: ScanPlan, *, schema: Schema, specs: Sequence[PartitionSpec]) -> RowCount:
+def count_planned(
+    planned: ScanPlan, *, schema: Schema, specs: Sequence[PartitionSpec]
+) -> CountedRows:
     """Count the rows of a plan that metadata tells; `specs` are all of the table's."""
     found = answer(planned, [Measure("count", None, "rows")], (), schema=schema, specs=specs)
     rest = found.rest_of(planned) if len(found.scanned) else None
-    return RowCount(int(found.partial["measure0"][0]), rest)
+    return CountedRows(int(found.partial["measure0"][0]), rest)
 
 
 def _stated_rows(

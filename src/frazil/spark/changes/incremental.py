@@ -10,7 +10,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
 from frazil.planning.changes import appended_files
 from frazil.planning.changes_range import SnapshotRange
-from frazil.planning.counts.rows import RowCount
+from frazil.planning.counts.rows import CountedRows
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.scan import Scan
 from frazil.storage.files import FileIO
@@ -62,7 +62,7 @@ class IncrementalScan(Scan):
         since = "from the first snapshot on" if start is None else f"after snapshot {start}"
         return f"Incremental{super().__repr__()[:-1]}, appended {since})"
 
-    def _counted(self) -> RowCount:
+    def _counted(self) -> CountedRows:
         return self._counted_in_plan()
 
     def _files(self, where: Expression, statistics: Mapping[str, Collection[int]]) -> ScanPlan:
