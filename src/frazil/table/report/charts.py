@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import polars as pl
 from frazil.format.html_text import html_size, html_text
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import count_in
+from frazil.table.report.layout import utc_text
 
 Chart = dict[str, Any]
 
@@ -34,10 +34,7 @@ _LAYOUT: Final[Chart] = {
 def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
     """Return rows, data files and delete files of the newest snapshots over time."""
     newest = sorted(snapshots, key=lambda each: each.timestamp_ms)[-_MOST_SNAPSHOTS:]
-    times = [
-        datetime.fromtimestamp(each.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-        for each in newest
-    ]
+    times = [utc_text(each.timestamp_ms, "%Y-%m-%d %H:%M:%S.%f") for each in newest]
     lines = {
         "rows, deleted ones included": ("total-records", "y"),
         "data files": ("total-data-files", "y2"),

@@ -2,128 +2,155 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Final
 
-from frazil.errors import UnsupportedError
 from frazil.format.html_text import html_script_json, html_size, html_table, html_text
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import count_in
 from frazil.planning.plan import plan
 from frazil.storage.files import FileIO
+from frazil.storage.paths import redact_properties
 from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+from frazil.table.maintenance.optimizing.health import Health
 from frazil.table.maintenance.optimizing.look import look
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 from frazil.table.report.charts import Chart, deletes_chart, sizes_chart, snapshots_chart
+from frazil.table.report.layout import (
+    ALONE,
+    Surroundings,
+    now_text,
+    plotting_library,
+    script_element,
+    utc_text,
+    whole_page,
+)
 
 _MOST_ROWS: Final = 50
 
-# The policy lets the page load nothing: what it shows is in it.
-_PAGE: Final = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #f6f7f9; margin: 0; }}
-main {{ max-width: 1080px; margin: 0 auto; padding: 24px; }}
-h1 {{ font-size: 26px; margin: 0; overflow-wrap: anywhere; }}
-h2 {{ font-size: 18px; margin: 0 0 8px; }}
-p {{ margin: 4px 0 12px; color: #5b6875; overflow-wrap: anywhere; }}
-section {{ background: #fff; border: 1px solid #e1e5ea; border-radius: 8px; padding: 16px;
-  margin-top: 16px; overflow-x: auto; }}
-.cards {{ display: grid; gap: 16px;
-  grid-template-columns: repeat(auto-fit, minmax(min(200px, 45%), 1fr)); }}
-.card b {{ display: block; font-size: 24px; white-space: nowrap; }}
-.card {{ color: #5b6875; }} .card b {{ color: #1d2733; }}
-table {{ border-collapse: collapse; width: 100%; font-size: 13px; }}
-th, td {{ text-align: left; padding: 4px 10px; border-bottom: 1px solid #e9ecf0;
-  vertical-align: top; max-width: 30em; overflow-wrap: break-word; }}
-.pair {{ display: grid; gap: 0 16px;
-  grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }}
-.pair section {{ min-width: 0; }}
-</style>
-</head>
-<body>
-<main>
+_BODY: Final = """{header}<main>
 <h1>{title}</h1>
 <p>{about}</p>
-<section class="cards">{cards}</section>
-<section><h2>Snapshots over time</h2><div id="snapshots"></div></section>
-<div class="pair">
-<section><h2>File sizes</h2><div id="sizes"></div></section>
-<section><h2>Deletes by partition</h2><div id="deletes"></div></section>
-</div>
-<section><h2>What optimize would do</h2>{choices}</section>
-<section><h2>Partitions, the worst first</h2>{partitions}</section>
-<section><h2>Columns</h2>{columns}</section>
-<section><h2>Newest snapshots</h2>{snapshots}</section>
+<section class="cards" aria-label="Figures">{cards}</section>
+{charts}
+<section {region}="choices"><h2 id="choices">What optimize would do</h2>{choices}</section>
+<section {region}="partitions"><h2 id="partitions">Partitions, the worst first</h2>\
+{partitions}</section>
+<section {region}="columns"><h2 id="columns">Columns</h2>{columns}</section>
+<section {region}="newest"><h2 id="newest">Newest snapshots</h2>{snapshots}</section>
+<section {region}="properties"><h2 id="properties">Properties</h2>{properties}</section>
 </main>
-<script>{library}</script>
-<script type="application/json" id="charts">{charts}</script>
-<script>
+{scripts}"""
+
+# What is wider than the page is moved by the keyboard too.
+_REGION: Final = 'role="region" tabindex="0" aria-labelledby'
+
+_CHARTS: Final = """<section><h2 id="h-snapshots">Snapshots over time</h2>\
+<div id="snapshots" role="img" aria-labelledby="h-snapshots"></div></section>
+<div class="pair">
+<section><h2 id="h-sizes">File sizes</h2>\
+<div id="sizes" role="img" aria-labelledby="h-sizes"></div></section>
+<section><h2 id="h-deletes">Deletes by partition</h2>\
+<div id="deletes" role="img" aria-labelledby="h-deletes"></div></section>
+</div>"""
+
+_NO_CHARTS: Final = """<section><h2>Charts</h2>\
+<p>The server has no plotting library: pip install 'frazil[report]'</p></section>"""
+
+_DRAW: Final = """
 const charts = JSON.parse(document.getElementById("charts").textContent);
-for (const [name, chart] of Object.entries(charts)) {{
-  Plotly.newPlot(name, chart.data, chart.layout, {{displayModeBar: false, responsive: true}});
-}}
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function draw() {
+  const look = getComputedStyle(document.documentElement);
+  const text = look.getPropertyValue("--text").trim();
+  const line = look.getPropertyValue("--line").trim();
+  for (const [name, chart] of Object.entries(charts)) {
+    const layout = {...chart.layout, font: {...chart.layout.font, color: text}};
+    for (const axis of Object.keys(layout).filter(key => /^[xy]axis/.test(key))) {
+      layout[axis] = {gridcolor: line, zerolinecolor: line, linecolor: line, ...layout[axis]};
+    }
+    Plotly.react(name, chart.data, layout, {displayModeBar: false, responsive: true});
+  }
+}
+draw();
+dark.addEventListener("change", draw);
 document.body.dataset.drawn = Object.keys(charts).length;
-</script>
-</body>
-</html>
 """
 
 
-def report_page(name: str, metadata: TableMetadata, io: FileIO) -> str:
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """A page about a table.
+
+    Attributes:
+        html: all of it.
+        health: of the table's files.
+    """
+
+    html: str
+    health: Health
+
+
+def report_page(
+    name: str, metadata: TableMetadata, io: FileIO, *, around: Surroundings = ALONE
+) -> TablePage:
     """Return a page about a table: its snapshots, files and deletes, and what maintenance it needs.
 
     Args:
         name: the table's.
         metadata: the table.
         io: the table's files.
+        around: where the page stands.
 
     Raises:
-        UnsupportedError: the plotting library is not installed.
+        UnsupportedError: the plotting library is to stand in the page and is not installed.
         ConfigurationError: a property of the table is malformed.
     """
-    library = _plotting_library()
+    library = around.library
+    loaded = plotting_library() if library.is_there and library.address is None else ""
     found = look(metadata, io)
-    sizes = plan(metadata, metadata.current_snapshot, io).files["file_size_in_bytes"]
-    target = OptimizingSettings.of(metadata.properties).target_size
-    charts: dict[str, Chart] = {
-        "snapshots": snapshots_chart(metadata.snapshots),
-        "sizes": sizes_chart(sizes, target=target),
-        "deletes": deletes_chart(found.partitions),
-    }
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return _PAGE.format(
+    elements, scripts = "", []
+    if library.is_there:
+        drawn = html_script_json(_charts(found, metadata, io))
+        first = (
+            script_element(loaded)
+            if library.address is None
+            else f'<script src="{html_text(library.address)}"></script>'
+        )
+        elements = (
+            f'{first}<script type="application/json" id="charts">{drawn}</script>'
+            f"{script_element(_DRAW)}"
+        )
+        scripts = [_DRAW] if library.address is not None else [loaded, _DRAW]
+    body = _BODY.format(
+        header=around.header,
         title=html_text(name),
         about=html_text(
-            f"{metadata.location}, format version {metadata.format_version}, as of {now} UTC"
+            f"{metadata.location}, format version {metadata.format_version}, as of {now_text()}"
         ),
         cards=_cards(found, metadata),
+        charts=_CHARTS if library.is_there else _NO_CHARTS,
+        region=_REGION,
         choices=_choices(found),
         partitions=_partitions(found),
         columns=_columns(metadata),
         snapshots=_snapshots(metadata),
-        library=library.replace("</script", "<\\/script"),
-        charts=html_script_json(charts),
+        properties=_properties(metadata),
+        scripts=elements,
     )
+    html = whole_page(name, body, scripts=scripts, files=library.address is not None)
+    return TablePage(html, found.health)
 
 
-def _plotting_library() -> str:
-    try:
-        offline = import_module("plotly.offline")
-    except ImportError as error:
-        raise UnsupportedError(
-            "a report needs the plotting library plotly: pip install 'frazil[report]'"
-        ) from error
-    script: str = offline.get_plotlyjs()
-    return script
+def _charts(found: OptimizingPlan, metadata: TableMetadata, io: FileIO) -> dict[str, Chart]:
+    sizes = plan(metadata, metadata.current_snapshot, io).files["file_size_in_bytes"]
+    target = OptimizingSettings.of(metadata.properties).target_size
+    return {
+        "snapshots": snapshots_chart(metadata.snapshots),
+        "sizes": sizes_chart(sizes, target=target),
+        "deletes": deletes_chart(found.partitions),
+    }
 
 
 def _cards(found: OptimizingPlan, metadata: TableMetadata) -> str:
@@ -201,13 +228,19 @@ def _snapshots(metadata: TableMetadata) -> str:
         ),
         [
             (
-                datetime.fromtimestamp(each.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
-                str(each.snapshot_id), each.operation or "?",
+                utc_text(each.timestamp_ms), str(each.snapshot_id), each.operation or "?",
                 *(_told(each, key) for key in _SUMMARY_KEYS),
             )
             for each in newest[:_MOST_ROWS]
         ],
     ) + _more(len(newest))  # fmt: skip
+
+
+def _properties(metadata: TableMetadata) -> str:
+    known = sorted(redact_properties(dict(metadata.properties)).items())
+    if not known:
+        return "<p>None</p>"
+    return html_table(("property", "value"), known[:_MOST_ROWS]) + _more(len(known))
 
 
 _SUMMARY_KEYS: Final = (

@@ -7,6 +7,8 @@ from typing import Final
 
 import polars as pl
 
+from frazil.format.metadata import TableMetadata
+from frazil.format.snapshots.summaries import count_in
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 
 _SMALL_FILES: Final = 40
@@ -98,6 +100,58 @@ def health_of(partitions: pl.DataFrame, settings: OptimizingSettings) -> Health:
         files=row["files"],
         size_in_bytes=row["size"],
     )
+
+
+def health_by_summary(metadata: TableMetadata) -> tuple[Health, Health] | None:
+    """Return between what and what a table's health is, about, by its current snapshot's summary.
+
+    No manifest is read. What the summary does not tell is how many partitions share the files: with
+    each file in a partition of its own none is too small, with one partition they all may be.
+
+    Returns:
+        the worst and the best; None where the summary lacks a total.
+
+    Raises:
+        ConfigurationError: a property of the table is malformed.
+    """
+    settings = OptimizingSettings.of(metadata.properties)
+    snapshot = metadata.current_snapshot
+    if snapshot is None:
+        return Health(), Health()
+    files, size, rows = (
+        count_in(snapshot.summary, f"total-{name}")
+        for name in ("data-files", "files-size", "records")
+    )
+    if files is None or size is None or rows is None:
+        return None
+    if files == 0:
+        return Health(), Health()
+    by_position = count_in(snapshot.summary, "total-position-deletes") or 0
+    by_value = count_in(snapshot.summary, "total-equality-deletes") or 0
+    scale = settings.deleted_ratio / settings.vector_ratio if metadata.format_version > 2 else 1.0
+    fewest = min(max(-(-size // settings.target_size), 1), files)
+    is_one = all(not spec.fields for spec in metadata.partition_specs)
+    frame = pl.DataFrame(
+        {
+            "files": [float(files)] * 2,
+            "rows": [float(rows)] * 2,
+            "needed_files": [float(fewest), float(fewest if is_one else files)],
+            "weighed_rows": [by_position * scale] * 2,
+            "equality_rows": [float(by_value)] * 2,
+            "equality_files": [by_value] * 2,
+        }
+    ).with_columns(_penalties(settings))
+    worst, best = (
+        Health(
+            small_files=row["small_files"],
+            equality_deletes=row["lost_by_equality"],
+            position_deletes=row["lost_by_position"],
+            files=files,
+            size_in_bytes=size,
+        )
+        for row in frame.iter_rows(named=True)
+    )
+    return worst, best
 
 
 def _penalties(settings: OptimizingSettings) -> list[pl.Expr]:
