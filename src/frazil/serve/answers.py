@@ -41,15 +41,17 @@ class HttpAnswer:
 
     Attributes:
         status: of HTTP.
-        body: JSON; None sends none.
+        body: None sends none.
         headers: beside those that every answer has.
         error: the type of the error, for the log.
+        content_type: of the body.
     """
 
     status: int = 200
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
+    content_type: str = "application/json"
 
 
 NOTHING: Final = HttpAnswer(204)
@@ -90,6 +92,12 @@ def error_answer(
     content = {"error": {"message": shown, "type": kind, "code": status}}
     answer = HttpAnswer(status, json.dumps(content).encode(), headers or {}, kind)
     return with_bare_model(answer) if status == 406 else answer
+
+
+def message_of(answer: HttpAnswer) -> str:
+    """Return what the answer of an error says to people."""
+    content = json.loads(answer.body or b"{}")
+    return str(content.get("error", {}).get("message", ""))
 
 
 def with_bare_model(answer: HttpAnswer) -> HttpAnswer:

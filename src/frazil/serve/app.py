@@ -28,6 +28,8 @@ from frazil.serve.keys import (
     forget_old_requests,
     kept_seconds,
 )
+from frazil.serve.pages.sessions import Sessions
+from frazil.serve.pages.site import Site
 from frazil.serve.rights.access import ANYBODY, Principal, Tokens
 from frazil.serve.running.exchange import (
     DisconnectedError,
@@ -52,15 +54,19 @@ _CLOSE: Final = {"Connection": "close"}
 
 
 class ServeApp:
-    """Answers requests of the protocol; catalogs are asked in threads.
+    """Answers requests of the protocol and of browsers; catalogs are asked in threads.
 
     Args:
         served: the catalog.
         tokens: of clients; without them everybody may do everything.
         host: where the server listens, for the check of who is asked.
+        session_key: what the cookies of browsers are signed with; all processes that serve one
+            address have the same.
     """
 
-    def __init__(self, served: ServedCatalog, tokens: Tokens | None, *, host: str) -> None:
+    def __init__(
+        self, served: ServedCatalog, tokens: Tokens | None, *, host: str, session_key: bytes
+    ) -> None:
         self._served = served
         self._tokens = tokens
         self._host = host.strip("[]").lower()
@@ -72,6 +78,12 @@ class ServeApp:
         self._forgets_at = 0.0
         together = served.catalog.looks_up_together
         self._pointers = PointerLookups(served.catalog) if together else None
+        self._site = Site(
+            None if tokens is None else Sessions(tokens, session_key, hours=settings.session_hours),
+            self._principal,
+            self._worked,
+            settings.body_seconds,
+        )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request and write its line of the log."""
@@ -96,6 +108,8 @@ class ServeApp:
         try:
             if request.path == _HEALTH and request.method in ("GET", "HEAD"):
                 return ok({"status": "ok"})
+            if self._site.has(request):
+                return await self._site.answer(request, who)
             principal = self._principal(request)
             who[0] = principal.name
             route = route_of(request.method, request.path, self._served.catalog.name)
@@ -126,6 +140,9 @@ class ServeApp:
             return None
         location = await self._pointers.location(call.table)
         return None if location is None else unchanged_answer(call, location)
+
+    async def _worked(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
+        return await self._within_limit(endpoint, self._start(endpoint, call, None))
 
     def _principal(self, request: HttpRequest) -> Principal:
         if self._tokens is None:

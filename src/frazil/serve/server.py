@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import signal
 import socket
 from collections.abc import Coroutine, Iterator
@@ -20,13 +21,22 @@ from frazil.serve.running.protocols import timed_protocol
 from frazil.serve.service import ServedCatalog
 from frazil.serve.settings import Listening, ServeSettings
 
-__all__ = ["CatalogServer", "Listening", "ServeSettings", "listen", "read_tokens", "uri_of"]
+__all__ = [
+    "CatalogServer",
+    "Listening",
+    "ServeSettings",
+    "listen",
+    "new_session_key",
+    "read_tokens",
+    "uri_of",
+]
 
 _LOG = logging.getLogger("frazil.serve")
 _BACKLOG = 512
 _MOST_HELD_BYTES = 1 << 20
 _KEEP_ALIVE_SECONDS = 30
 _GRACE_SECONDS = 30
+_KEY_BYTES = 32
 
 
 class CatalogServer:
@@ -41,6 +51,8 @@ class CatalogServer:
         listening: where.
         tokens: of clients; without them everybody may do everything.
         shared: a socket that other processes listen on as well; its own unless given.
+        session_key: secret, the same for these processes; a random one unless given. A browser is
+            logged in for as long as there is a server with its key.
 
     Raises:
         ConfigurationError: the settings contradict each other, the address cannot be listened on,
@@ -55,11 +67,13 @@ class CatalogServer:
         listening: Listening | None = None,
         tokens: Tokens | None = None,
         shared: socket.socket | None = None,
+        session_key: bytes | None = None,
     ) -> None:
         where = listening if listening is not None else Listening()
         how = settings if settings is not None else ServeSettings()
         where.check(has_tokens=tokens is not None, is_open=how.is_open)
-        self._app = ServeApp(ServedCatalog(catalog, how), tokens, host=where.host)
+        key = new_session_key() if session_key is None else session_key
+        self._app = ServeApp(ServedCatalog(catalog, how), tokens, host=where.host, session_key=key)
         self._socket = listen(where) if shared is None else shared
         self.uri = uri_of(where, self._socket)
         config = uvicorn.Config(
@@ -122,6 +136,11 @@ class CatalogServer:
         _LOG.info("serving on %s", self.uri)
         await self._server.serve([self._socket])
         _LOG.info("stopped")
+
+
+def new_session_key() -> bytes:
+    """Return a key that nobody else has."""
+    return secrets.token_bytes(_KEY_BYTES)
 
 
 def uri_of(where: Listening, listener: socket.socket) -> str:

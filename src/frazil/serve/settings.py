@@ -31,6 +31,8 @@ class ServeSettings:
         tasks_per_answer: so many files of a scan are in one answer; the others come by plan tasks.
         key_minutes: so long clients may send a request again with its Idempotency-Key; the server
             knows keys twice as long.
+        session_hours: so long a browser stays logged in.
+        page_rows: so many tables and views are on one page of the index.
     """
 
     read_only: bool = False
@@ -45,6 +47,8 @@ class ServeSettings:
     max_connections: int = 1000
     tasks_per_answer: int = 1000
     key_minutes: int = 30
+    session_hours: float = 12.0
+    page_rows: int = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

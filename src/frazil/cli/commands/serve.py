@@ -71,6 +71,7 @@ def serve(
     """Serve the catalog to engines by Iceberg's REST protocol, until it is interrupted.
 
     Trino, DuckDB, ClickHouse, PyIceberg, Java's library and others then read and write its tables.
+    A browser that opens the address sees the lake: an index, and a page for each table.
     Without a token file only programs of this machine are answered.
     """
     if token_file is not None and without_tokens:
@@ -102,17 +103,29 @@ def serve(
         return
     catalog.close()
     config = CatalogConfig(name, properties)
-    WorkerProcesses(workers, _serve_in_process, (config, how, where, tokens, listener)).run()
+    # Any of the processes answers a browser that another one logged in.
+    arguments = (config, how, where, tokens, listener, serving.new_session_key())
+    WorkerProcesses(workers, _serve_in_process, arguments).run()
 
 
 def _serve_in_process(
-    config: CatalogConfig, how: Any, where: Any, tokens: Any, listener: socket.socket
+    config: CatalogConfig,
+    how: Any,
+    where: Any,
+    tokens: Any,
+    listener: socket.socket,
+    session_key: bytes,
 ) -> None:
     """Serve beside other processes; the arguments are those of the server."""
     _log_to_standard_error()
     serving = _serving()
     server = serving.CatalogServer(
-        open_catalog(config), how, listening=where, tokens=tokens, shared=listener
+        open_catalog(config),
+        how,
+        listening=where,
+        tokens=tokens,
+        shared=listener,
+        session_key=session_key,
     )
     when_parent_ends(server.stop)
     server.run()

@@ -83,6 +83,21 @@ class Tokens:
                 found = principal
         return found
 
+    def mark(self, token: str, key: bytes) -> bytes | None:
+        """Return what stands for a token where it must not be itself; None if it is none.
+
+        Nothing but the key makes it, and it tells nothing of the token.
+        """
+        return None if self.principal(token) is None else _mark(_digest(token), key)
+
+    def marked(self, mark: bytes, key: bytes) -> Principal | None:
+        """Return whose token a mark stands for, as long as it is one."""
+        found = None
+        for held, principal in self._principals:
+            if hmac.compare_digest(_mark(held, key), mark):
+                found = principal
+        return found
+
 
 def read_tokens(path: Path) -> Tokens:
     """Return the tokens of a file of YAML, or of TOML where its name ends so.
@@ -158,6 +173,10 @@ def _namespaces(where: str, key: str, listed: Any) -> frozenset[Identifier]:
 
 def _covers(granted: Iterable[Identifier], namespace: Identifier) -> bool:
     return any(namespace[: len(each)] == each for each in granted)
+
+
+def _mark(digest: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, b"token" + digest, "sha256")
 
 
 def _digest(token: str) -> bytes:

@@ -33,6 +33,7 @@ class HttpRequest:
         headers: by names in lower case; of one that is given twice the last.
         client: the address of who asks.
         receive: gives the body, part by part.
+        scheme: http or https, as the client speaks to this server.
     """
 
     method: str
@@ -41,6 +42,7 @@ class HttpRequest:
     headers: dict[str, str]
     client: str
     receive: Receive
+    scheme: str = "http"
 
     @classmethod
     def of(cls, scope: MutableMapping[str, Any], receive: Receive) -> HttpRequest:
@@ -53,6 +55,7 @@ class HttpRequest:
             {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
             client[0] if client else "-",
             receive,
+            scope.get("scheme", "http"),
         )
 
     async def body(self, *, most: int, seconds: float) -> bytes:
@@ -83,7 +86,7 @@ async def send_answer(answer: HttpAnswer, send: Send) -> None:
         for name, value in answer.headers.items()
     ]
     if answer.body is not None:
-        headers.append((b"content-type", b"application/json"))
+        headers.append((b"content-type", answer.content_type.encode()))
         headers.append((b"content-length", str(len(answer.body)).encode()))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body or b""})

@@ -57,7 +57,7 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
     ]
     return _chart(
         traces,
-        xaxis={"title": {"text": "committed at (UTC)"}},
+        xaxis={"title": {"text": "committed at (UTC)", "standoff": 8}, "automargin": True},
         yaxis={
             "title": {"text": "rows"},
             **_whole_numbers(traces[0]["y"]),
@@ -102,7 +102,7 @@ def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
             ("half the target or more", ~is_small, _COLORS[0]),
         )
     ]
-    title = f"size of a file, to twice as much; the target is {html_size(target)}"
+    title = f"size of a file, to twice as much<br>the target is {html_size(target)}"
     return _chart(
         traces,
         barmode="stack",

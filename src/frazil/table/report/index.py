@@ -297,7 +297,8 @@ def _namespace_row(lake: LakeIndex, namespace: Identifier) -> str:
         f'<td role="cell" class="number" data-label="{label}">{lake.count(kind, namespace):,}</td>'
         for kind, label in (("tables", "Tables"), ("views", "Views"))
     )
+    address = html_text(_address(f"{name}."))
     return (
-        f'<tr role="row"><th role="rowheader" scope="row">'
-        f'<a href="{html_text(_address(f"{name}."))}">{html_text(name)}</a>{note}</th>{counts}</tr>\n'
+        '<tr role="row"><th role="rowheader" scope="row">'
+        f'<a href="{address}">{html_text(name)}</a>{note}</th>{counts}</tr>\n'
     )

@@ -52,7 +52,8 @@ input, button { font: inherit; color: inherit; background: var(--box);
 button { cursor: pointer; }
 label { display: block; font-weight: 600; }
 .search { display: flex; flex-wrap: wrap; gap: 8px; align-items: end; margin-bottom: 8px; }
-.search input { width: min(360px, 100%); }
+.search div { flex: 1 1 200px; max-width: 420px; }
+.search input { width: 100%; }
 .lake td, .lake th { padding: 6px 10px; }
 .lake th[scope=row] { font-weight: 600; overflow-wrap: anywhere; }
 .lake small { display: block; font-weight: 400; color: var(--quiet); }
@@ -65,6 +66,7 @@ label { display: block; font-weight: 600; }
   main, header { padding: 12px; }
   .lake, .lake tbody, .lake tr, .lake td, .lake th { display: block; max-width: none; }
   .lake thead tr { display: flex; flex-wrap: wrap; gap: 4px 16px; }
+  .namespaces thead { display: none !important; }
   .lake thead th { padding: 2px 0; border: 0; }
   .lake tbody tr { border-bottom: 1px solid var(--line); padding: 8px 0; }
   .lake tbody td, .lake tbody th { border: 0; padding: 1px 0; }

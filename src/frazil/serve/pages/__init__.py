@@ -1,0 +1,1 @@
+"""Pages for browsers: an index of the lake, its tables, and a login with a token."""
