@@ -204,10 +204,13 @@ def running(
     port: int = 0,
     certificate: Path | None = None,
     key: Path | None = None,
+    session_key: bytes | None = None,
 ) -> Iterator[Running]:
     """A server of a catalog in a thread of this process, on a free port."""
     where = Listening(port=port, certificate=certificate, key=key)
-    server = CatalogServer(catalog, settings, listening=where, tokens=tokens)
+    server = CatalogServer(
+        catalog, settings, listening=where, tokens=tokens, session_key=session_key
+    )
     config = server._server.config
     recorder = Recorder(config.loaded_app)
     config.loaded_app = recorder
