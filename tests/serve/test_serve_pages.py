@@ -131,8 +131,7 @@ def test_the_index_has_what_may_be_read(server: Running) -> None:
         page = client.get("/").text
     rows = rows_of(page)
     names = [each.split("<")[0].strip() for each in rows]
-    assert names == ["deep.er.a/b", "sales.`..`", f"sales.orders{HOSTILE}".split("<")[0],
-                     "sales.t"]  # fmt: skip
+    assert names == ["deep.er.a/b", "sales.`..`", "sales.orders", "sales.`t"]
     text = Parts(page).text
     assert "people" not in text
     assert "deep.top" not in text
@@ -225,7 +224,7 @@ def test_the_cookie_is_no_token_and_holds_none(server: Running) -> None:
         path = path_of("sales", "orders")
         for at in ("/v1/config", path, "/v1/namespaces"):
             assert client.get(at).status_code == 401
-        for headers in ({"Authorization": f"Bearer {value}"}, {"Authorization": "Bearer "}):
+        for headers in ({"Authorization": f"Bearer {value}"}, {"Authorization": "Bearer"}):
             assert client.get("/v1/config", headers=headers).status_code == 401
             # A token of the request counts, and not the cookie beside it.
             assert client.get("/", headers=headers).status_code == 401
@@ -342,12 +341,14 @@ def test_a_token_that_is_taken_away_ends_its_sessions(lake: Path) -> None:
             with httpx.Client(base_url=server.uri, headers=HTML, cookies=held) as again:
                 for at in ("/", address("sales", "orders")):
                     assert again.get(at).status_code == status
-    with serving(lake, session_key=b"x" * 32) as server:
-        with httpx.Client(base_url=server.uri, headers=HTML, cookies=others) as again:
-            assert again.get("/").status_code == 401
-    with serving(lake, settings=ServeSettings(session_hours=0)) as server:
-        with browser(server, SALES) as client:
-            assert client.get("/").status_code == 401
+    with (
+        serving(lake, session_key=b"x" * 32) as server,
+        httpx.Client(base_url=server.uri, headers=HTML, cookies=others) as again,
+    ):
+        assert again.get("/").status_code == 401
+    short = ServeSettings(session_hours=0)
+    with serving(lake, settings=short) as server, browser(server, SALES) as client:
+        assert client.get("/").status_code == 401
 
 
 def test_a_server_without_tokens_asks_for_none(lake: Path) -> None:
@@ -361,22 +362,22 @@ def test_a_server_without_tokens_asks_for_none(lake: Path) -> None:
 
 
 def test_a_search_and_pages(lake: Path) -> None:
-    with serving(lake, settings=ServeSettings(page_rows=2)) as server:
-        with browser(server, OWNER) as client:
-            seen: list[str] = []
-            for number in (1, 2, 3):
-                page = client.get("/", params={"page": number}).text
-                assert f"6 of 6, page {number} of 3" in page
-                seen += rows_of(page)
-            assert len(set(seen)) == 6
-            assert list(rows_of(client.get("/?page=99").text)) == seen[4:]
-            found = client.get("/", params={"q": "SALES.T"}).text
-            assert [each[:7] for each in rows_of(found)] == ["sales.t"]
-            assert Parts(found).fields["q"] == "SALES.T"
-            nothing = client.get("/", params={"q": HOSTILE[1:] + "x"})
-            assert (nothing.status_code, len(rows_of(nothing.text))) == (200, 0)
-            for wrong in ("0", "-1", "x", "²"):
-                assert client.get("/", params={"page": wrong}).status_code == 400
+    few = ServeSettings(page_rows=2)
+    with serving(lake, settings=few) as server, browser(server, OWNER) as client:
+        seen: list[str] = []
+        for number in (1, 2, 3):
+            page = client.get("/", params={"page": number}).text
+            assert f"6 of 6, page {number} of 3" in page
+            seen += rows_of(page)
+        assert len(set(seen)) == 6
+        assert list(rows_of(client.get("/?page=99").text)) == seen[4:]
+        found = client.get("/", params={"q": "SALES.T"}).text
+        assert [each[:8] for each in rows_of(found)] == ["sales.`t"]
+        assert Parts(found).fields["q"] == "SALES.T"
+        nothing = client.get("/", params={"q": HOSTILE[1:] + "x"})
+        assert (nothing.status_code, len(rows_of(nothing.text))) == (200, 0)
+        for wrong in ("0", "-1", "x", "²"):
+            assert client.get("/", params={"page": wrong}).status_code == 400
 
 
 @pytest.mark.parametrize("kind", ["sql", "hadoop"])

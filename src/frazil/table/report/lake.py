@@ -202,5 +202,11 @@ def _places(catalog: Catalog, tables: Sequence[Identifier]) -> Mapping[Identifie
 
 def matching(names: Sequence[Identifier], query: str) -> list[Identifier]:
     """Return the names that hold a text, in any case."""
-    wanted = query.strip().casefold()
-    return [each for each in names if wanted in shown(each).casefold()]
+    wanted = query.strip().lower()
+    return [each for each in names if wanted in searched(each)]
+
+
+def searched(name: Identifier) -> str:
+    """Return what a search looks at: a name with the quotes that it may need, and without them."""
+    plain, quoted = ".".join(name).lower(), shown(name).lower()
+    return plain if plain == quoted else f"{plain} {quoted}"
