@@ -1,4 +1,4 @@
-"""A real Chromium at the server's pages, below a prefix: login, keyboard, names, and the way out."""
+"""A real Chromium at the server's pages, below a prefix: login, keyboard, names, and logout."""
 
 from __future__ import annotations
 

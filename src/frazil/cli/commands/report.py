@@ -62,6 +62,8 @@ def _report_lake(settings: Settings, out: Output, *, folder: str, namespace: str
         "views": done.views,
         "problems": done.problems,
     }
-    beside = f", {done.views:,} views" if done.views else ""
+    counts = f"{done.tables:,} table{'' if done.tables == 1 else 's'}"
+    if done.views:
+        counts += f", {done.views:,} view{'' if done.views == 1 else 's'}"
     failed = f"; {lost:,} cannot be loaded, the index says why" if lost else ""
-    out.done(facts, f"wrote {done.index}: {done.tables:,} tables{beside}{failed}")
+    out.done(facts, f"wrote {done.index}: {counts}{failed}")
