@@ -13,8 +13,8 @@ from frazil.table.report.write import write_lake_report, write_report
 @command(
     LOOKING,
     "frazil --warehouse /data/lake report db.trips --out /data/lake/report.html",
-    "frazil --warehouse /data/lake report --out /data/report",
-    "frazil --warehouse /data/lake report --namespace db --out /data/report",
+    "frazil --warehouse /data/lake report --out /data/lake-report",
+    "frazil --warehouse /data/lake report --namespace db --out /data/lake-report",
 )
 @click.argument("table", required=False)
 @click.option(

@@ -129,9 +129,10 @@ class LakeIndex:
         """Whether the page has every table and view."""
         return self.pages == 1 and not self.query
 
-    def count(self, kind: str, namespace: Identifier) -> int:
-        """Return how many tables or views a namespace has itself."""
-        return self._counts[kind][namespace]
+    def count(self, kind: str, namespace: Identifier) -> int | None:
+        """Return how many tables or views a namespace has itself; None where that is not known."""
+        is_known = namespace not in self.names.unread and namespace not in self.names.problems
+        return self._counts[kind][namespace] if is_known else None
 
 
 def index_page(lake: LakeIndex, *, link: Callable[[LakeEntry], str | None]) -> str:
@@ -294,7 +295,7 @@ def _namespace_row(lake: LakeIndex, namespace: Identifier) -> str:
         else f'<small class="bad">cannot be listed: {html_text(problem)}</small>'
     )
     counts = "".join(
-        f'<td role="cell" class="number" data-label="{label}">{lake.count(kind, namespace):,}</td>'
+        _cell(label, lake.count(kind, namespace), _number(lake.count(kind, namespace)))
         for kind, label in (("tables", "Tables"), ("views", "Views"))
     )
     address = html_text(_address(f"{name}."))

@@ -60,12 +60,14 @@ class LakeNames:
         namespaces: sorted.
         tables, views: sorted.
         problems: namespaces that could not be listed, and why.
+        unread: namespaces that are seen for what is below them, and not listed themselves.
     """
 
     namespaces: tuple[Identifier, ...]
     tables: tuple[Identifier, ...]
     views: tuple[Identifier, ...]
     problems: Mapping[Identifier, str] = field(default_factory=dict)
+    unread: frozenset[Identifier] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def names_of(
         tuple(sorted(table for each in there.values() for table in each.tables)),
         tuple(sorted(view for each in there.values() for view in each.views)),
         {name: each.problem for name, each in there.items() if each.problem is not None},
+        frozenset(name for name in there if not may_read(name)),
     )
 
 
