@@ -118,7 +118,8 @@ def login_page(problem: str = "", *, then: str = "") -> str:
     described = ' aria-describedby="problem" aria-invalid="true"' if problem else ""
     body = (
         '<main><h1>Log in</h1><section><form method="post" action="login">'
-        f"{said}{field}"
+        # Password managers keep a secret by a name.
+        f'{said}{field}<input name="user" value="token" autocomplete="username" hidden>'
         '<label for="token">Token of this server</label>'
         '<p><input id="token" name="token" type="password" required autofocus '
         f'autocomplete="current-password"{described}></p>'
