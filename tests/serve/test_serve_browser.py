@@ -19,6 +19,10 @@ pytestmark = [
 ]
 TOKEN = "a-token-of-sales-only"
 TOKENS = f"tokens: [{{name: sales, token: {TOKEN}, read: [sales]}}]"
+DRAWN = (
+    "[...document.querySelectorAll('.svg-container')]"
+    ".filter(e => e.clientHeight >= 300 && e.clientWidth < innerWidth).length == 3"
+)
 NAMES = "[...document.querySelectorAll('table.tables tbody a')].map(each => each.textContent)"
 
 
@@ -67,6 +71,8 @@ def test_a_browser_logs_in_looks_and_leaves(tmp_path: Path) -> None:
         for width, scheme in ((1280, "light"), (390, "dark")):
             page.prefer(scheme)
             assert fits(page, width)
+            # Charts follow the window's width a moment later.
+            page.wait_until(DRAWN)
             page.picture(tmp_path / f"table-{width}.png")
         page.press("Tab")
         assert page.focused() == "A:All tables"

@@ -43,6 +43,8 @@ section { background: var(--box); border: 1px solid var(--line); border-radius: 
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { text-align: left; padding: 4px 10px; border-bottom: 1px solid var(--line);
   vertical-align: top; max-width: 30em; overflow-wrap: break-word; }
+[aria-labelledby=properties] td { overflow-wrap: anywhere; }
+[role=img] { min-height: 320px; }
 .pair { display: grid; gap: 0 16px;
   grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
 .pair section { min-width: 0; }
