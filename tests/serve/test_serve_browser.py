@@ -20,8 +20,8 @@ pytestmark = [
 TOKEN = "a-token-of-sales-only"
 TOKENS = f"tokens: [{{name: sales, token: {TOKEN}, read: [sales]}}]"
 DRAWN = (
-    "[...document.querySelectorAll('.svg-container')]"
-    ".filter(e => e.clientHeight >= 300 && e.clientWidth < innerWidth).length == 3"
+    "[...document.querySelectorAll('.main-svg')]"
+    ".every(e => e.clientWidth == e.closest('[role=img]').clientWidth)"
 )
 NAMES = "[...document.querySelectorAll('table.tables tbody a')].map(each => each.textContent)"
 
