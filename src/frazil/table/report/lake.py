@@ -102,13 +102,23 @@ def names_of(
     """
     has_views = catalog.can(Capability.VIEWS)
 
+    def views_of(namespace: Identifier) -> tuple[Sequence[Identifier], str | None]:
+        """A server may say that it has views and then refuse; its tables are there all the same."""
+        try:
+            return (catalog.list_views(namespace) if has_views else []), None
+        except NoSuchNamespaceError:
+            raise
+        except FrazilError as error:
+            return [], told(error)
+
     def listed(namespace: Identifier) -> _Listed:
         try:
             below = [each for each in catalog.list_namespaces(namespace) if may_see(each)]
             if not namespace or not may_read(namespace):
                 return _Listed(below)
-            views = catalog.list_views(namespace) if has_views else []
-            return _Listed(below, catalog.list_tables(namespace), views)
+            tables = catalog.list_tables(namespace)
+            views, problem = views_of(namespace)
+            return _Listed(below, tables, views, problem)
         except NoSuchNamespaceError:
             if namespace == top:
                 raise
