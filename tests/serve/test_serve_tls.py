@@ -20,6 +20,7 @@ from serve_cases import running, sql_catalog, started
 
 from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, StorageError
+from frazil.serve.rights.access import read_tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening
 
@@ -112,6 +113,20 @@ def test_an_authority_that_the_client_does_not_know(
         with pytest.raises((requests.exceptions.SSLError, pyiceberg.exceptions.RESTError)):
             PyIcebergCatalog("lake", uri=server.uri, token=TOKEN)
         assert server.recorder.exchanges == []
+
+
+def test_a_browser_keeps_its_login_for_tls(tmp_path: Path, certificates: Certificates) -> None:
+    file = tmp_path / "tokens.yaml"
+    file.write_text(f"tokens: [{{token: {TOKEN}, write: ['*']}}]")
+    context = ssl.create_default_context(cafile=certificates.authority)
+    with (
+        running(sql_catalog(tmp_path), tokens=read_tokens(file), **certificates.of(HERE)) as server,
+        httpx.Client(base_url=server.uri, verify=context) as client,
+    ):
+        sent = {"Origin": server.uri}
+        answer = client.post("/login", data={"token": TOKEN}, headers=sent)
+        assert answer.headers["set-cookie"].endswith("; Secure")
+        assert client.get("/", headers={"Accept": "text/html"}).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["DNS:other.example", "IP:127.0.0.2"])

@@ -113,9 +113,10 @@ class Site:
         assert self.sessions is not None
         require_same_site(request.headers)
         is_secure = is_over_tls(request.scheme, request.headers)
-        fields = form_of(request.headers, await self._body(request))
+        body = await self._body(request)
         if request.path == _LOGOUT:
             return _see("./", self.sessions.end(is_secure=is_secure))
+        fields = form_of(request.headers, body)
         then = fields.get("then", "")
         cookie = self.sessions.begin(fields.get("token", "").strip(), is_secure=is_secure)
         if cookie is None:

@@ -62,8 +62,8 @@ label { display: block; font-weight: 600; }
 .lake .number { text-align: right; white-space: nowrap; }
 .lake thead button { border: 0; background: none; padding: 0; font-weight: 600;
   text-decoration: underline dotted; }
-[aria-sort=ascending] button::after { content: " ▲"; }
-[aria-sort=descending] button::after { content: " ▼"; }
+[aria-sort=ascending] button::after { content: " ▲"; content: " ▲" / ""; }
+[aria-sort=descending] button::after { content: " ▼"; content: " ▼" / ""; }
 @media (max-width: 640px) {
   main, header { padding: 12px; }
   .lake, .lake tbody, .lake tr, .lake td, .lake th { display: block; max-width: none; }
