@@ -17,6 +17,7 @@ import pytest
 from lake_pages import made
 from serve_cases import Running, running, sql_catalog, started, view
 
+from ci_share import in_circles
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
 from frazil.serve.rights.access import read_tokens
@@ -32,7 +33,8 @@ tokens:
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 HERE = {"Sec-Fetch-Site": "same-origin"}
 KEY = b"k" * 32
-SECOND = 'hr.`<script>alert("t")</script>`'
+PLAIN: dict[str, Any] = {"verify": False}
+"""A client that reads no authorities, which takes longer than a request."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def log_in(client: httpx.Client, token: str, **fields: str) -> httpx.Response:
 @contextmanager
 def browser(server: Running, token: str | None = None) -> Iterator[httpx.Client]:
     """A client that asks as browsers do, logged in with a token."""
-    with httpx.Client(base_url=server.uri, headers=HTML, timeout=30) as client:
+    with httpx.Client(**PLAIN, base_url=server.uri, headers=HTML, timeout=30) as client:
         if token is not None:
             assert log_in(client, token).status_code == 303
         yield client
@@ -102,7 +104,7 @@ def path_of(*name: str) -> str:
     return f"/v1/namespaces/{'%1F'.join(levels)}/tables/{last}"
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("method", in_circles(["GET", "HEAD"], test=1))
 @pytest.mark.parametrize(
     "name",
     [
@@ -114,7 +116,7 @@ def test_a_table_is_shown_to_whom_the_protocol_gives_it(
     server: Running, name: tuple[str, ...], method: str
 ) -> None:
     for token in (OWNER, SALES):
-        with server.client(token) as client, browser(server, token) as page:
+        with server.client(token, **PLAIN) as client, browser(server, token) as page:
             asked = client.get(path_of(*name))
             shown = page.request(method, address(*name))
             assert shown.status_code == asked.status_code
@@ -129,6 +131,8 @@ def test_a_table_is_shown_to_whom_the_protocol_gives_it(
 def test_the_index_has_what_may_be_read(server: Running) -> None:
     with browser(server, SALES) as client:
         page = client.get("/").text
+        head = client.head("/")
+        assert (head.status_code, head.content) == (200, b"")
     rows = rows_of(page)
     names = [each.split("<")[0].strip() for each in rows]
     assert names == ["deep.er.a/b", "sales.`..`", "sales.orders", "sales.`t"]
@@ -173,7 +177,7 @@ def test_nothing_that_a_table_holds_is_markup(server: Running) -> None:
                 assert (script.status_code, "immutable" in script.headers["cache-control"]) == (
                     200, True
                 )  # fmt: skip
-    with httpx.Client(base_url=server.uri) as client:
+    with httpx.Client(**PLAIN, base_url=server.uri) as client:
         assert client.get("/plotly-other.js").status_code == 404
 
 
@@ -193,7 +197,7 @@ ACCEPTS = {
 def test_who_asks_for_no_page_gets_the_answer_of_the_protocol(server: Running, case: str) -> None:
     accept, is_page = ACCEPTS[case]
     for token, status in ((None, 401), (OWNER, 200 if is_page else 404)):
-        with server.client(token) as client:
+        with server.client(token, **PLAIN) as client:
             answer = client.get("/", headers={"Accept": accept})
             assert answer.status_code == status
             assert ("<html" in answer.text) == is_page
@@ -228,7 +232,7 @@ def test_the_cookie_is_no_token_and_holds_none(server: Running) -> None:
             assert client.get("/v1/config", headers=headers).status_code == 401
             # A token of the request counts, and not the cookie beside it.
             assert client.get("/", headers=headers).status_code == 401
-        with server.client(OWNER, cookies={name: value}) as both:
+        with server.client(OWNER, **PLAIN, cookies={name: value}) as both:
             assert both.get(path_of("hr", "people")).status_code == 200
         assert client.get("/").status_code == 200
         out = client.post("/logout", headers=HERE, data={})
@@ -266,7 +270,7 @@ FOREIGN: dict[str, Mapping[str, str]] = {
 
 
 @pytest.mark.parametrize("case", FOREIGN)
-@pytest.mark.parametrize("path", ["/login", "/logout"])
+@pytest.mark.parametrize("path", in_circles(["/login", "/logout"], test=1))
 def test_a_form_of_another_site_is_refused(server: Running, path: str, case: str) -> None:
     with browser(server) as client:
         answer = client.post(path, data={"token": SALES}, headers=FOREIGN[case])
@@ -338,12 +342,12 @@ def test_a_token_that_is_taken_away_ends_its_sessions(lake: Path) -> None:
     port = httpx.URL(server.uri).port
     with serving(lake, only_owner, session_key=KEY, port=port) as server:
         for held, status in ((cookies, 401), (others, 200)):
-            with httpx.Client(base_url=server.uri, headers=HTML, cookies=held) as again:
+            with httpx.Client(**PLAIN, base_url=server.uri, headers=HTML, cookies=held) as again:
                 for at in ("/", address("sales", "orders")):
                     assert again.get(at).status_code == status
     with (
         serving(lake, session_key=b"x" * 32) as server,
-        httpx.Client(base_url=server.uri, headers=HTML, cookies=others) as again,
+        httpx.Client(**PLAIN, base_url=server.uri, headers=HTML, cookies=others) as again,
     ):
         assert again.get("/").status_code == 401
     short = ServeSettings(session_hours=0)
@@ -393,7 +397,7 @@ def test_the_index_reads_no_manifest_and_bears_what_is_broken(tmp_path: Path, ki
         each.write_text("{")
     with serving(tmp_path, None, catalog=catalog) as server, browser(server) as client:
         if kind == "sql":
-            with server.client() as api:
+            with server.client(**PLAIN) as api:
                 assert view(api).status_code == 200
         page = client.get("/").text
         rows = rows_of(page)
@@ -421,11 +425,13 @@ def test_any_worker_knows_who_is_logged_in(lake: Path) -> None:
     file.write_text(BOTH)
     program, uri = started(lake / "lake", "--workers", "2", "--token-file", str(file))
     try:
-        with httpx.Client(base_url=uri, headers=HTML, timeout=30) as client:
+        with httpx.Client(**PLAIN, base_url=uri, headers=HTML, timeout=30) as client:
             assert log_in(client, SALES).status_code == 303
             held = dict(client.cookies)
         for _ in range(20):
-            with httpx.Client(base_url=uri, headers=HTML, cookies=held, timeout=30) as client:
+            with httpx.Client(
+                **PLAIN, base_url=uri, headers=HTML, cookies=held, timeout=30
+            ) as client:
                 assert client.get("/").status_code == 200
         assert SALES not in program.said
     finally:
