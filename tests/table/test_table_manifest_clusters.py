@@ -98,3 +98,25 @@ def test_entries_of_few_files_make_no_more_manifests_than_entries(tmp_path: Path
     table.port.run(operation)
     assert told(table) == before
     assert len(operation.added) == len(before) == 2
+
+
+@pytest.mark.parametrize("removed", [("mon0",), ("mon0", "tue0")], ids=["some", "all"])
+def test_a_rewrite_forgets_the_removed_files_of_a_single_manifest(
+    tmp_path: Path, removed: Sequence[str]
+) -> None:
+    io = CountingIO()
+    table = made_by(open_catalog("filesystem", tmp_path, io=io), version=2, properties=NO_MERGE)
+    table.files.append([data_file(f"{day}0", day, ids=(0, 1)) for day in ("mon", "tue")])
+    table.files.delete(removed=[data_file(name, name[:3]) for name in removed])
+    assert sum(table.inspect.manifests()["deleted_data_files_count"]) == len(removed)
+    left = told(table)
+
+    operation = RewriteManifests(io)
+    table.port.run(operation)
+
+    assert len(operation.rewritten) == 1
+    assert told(table) == left
+    assert sum(table.inspect.manifests()["deleted_data_files_count"]) == 0
+    again = RewriteManifests(io)
+    table.port.run(again)
+    assert again.rewritten == ()

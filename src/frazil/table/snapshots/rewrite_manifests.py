@@ -113,7 +113,10 @@ class RewriteManifests(SnapshotProducer):
     def _chosen(
         self, base: TableMetadata, parent: Snapshot | None, content: ManifestContent
     ) -> list[ManifestFile]:
-        """The manifests of one content to rewrite; a single one of a good size is left."""
+        """The manifests of one content to rewrite; a single one of a good size is left.
+
+        One that tells of removed files is not left: their bounds and partitions go with the rewrite.
+        """
         spec = base.spec if self._spec_id is None else base.spec_by_id(self._spec_id)
         found = [
             manifest
@@ -121,7 +124,11 @@ class RewriteManifests(SnapshotProducer):
             if manifest.content is content and manifest.partition_spec_id == spec.spec_id
         ]
         size = sum(manifest.manifest_length for manifest in found)
-        is_good = len(found) < 2 and size <= MANIFEST_TARGET_SIZE.of(base.properties)
+        is_good = (
+            len(found) < 2
+            and size <= MANIFEST_TARGET_SIZE.of(base.properties)
+            and all(manifest.deleted_files_count == 0 for manifest in found)
+        )
         return [] if is_good else found
 
     def _clustered(

@@ -85,7 +85,7 @@ class ClusterManifests:
             options=port.naming_engine(self.commit),
         )
         port.run(operation)
-        if not operation.added:
+        if not operation.rewritten:
             return ManifestsResult()
         return ManifestsResult(
             rewritten_manifests_count=len(operation.rewritten),
