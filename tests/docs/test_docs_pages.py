@@ -56,6 +56,8 @@ IN_A_PROCESS = {"docs/howto/connect.md"}
 REMOTE = "sc://localhost:15002"
 DATABASE = "postgresql+psycopg://user:password@host/db"
 SHOP = "postgresql://me@db/shop"
+STORE_DATABASE = "postgresql+psycopg://lake:password@localhost:5432/lake"
+STORE = "http://localhost:9000"
 
 
 @pytest.fixture
@@ -88,6 +90,12 @@ def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, requ
     if any(DATABASE in block.text for block in blocks):
         address = request.getfixturevalue("postgres").new_database(f"docs_{page.stem}")
         place = with_database(place, DATABASE, address)
+    if any(STORE in block.text for block in blocks):
+        address = request.getfixturevalue("postgres").new_database(f"docs_{page.stem}")
+        store = request.getfixturevalue("s3")
+        store.new_bucket("lake")
+        place = with_database(place, STORE_DATABASE, address)
+        place = with_database(place, STORE, store.properties["s3.endpoint"])
     if any(SHOP in block.text for block in blocks):
         address = shop_of(request.getfixturevalue("logical"))
         place = with_database(place, SHOP, address)
@@ -99,7 +107,7 @@ def test_the_blocks_of_a_page_run_in_order(page, spark, place, monkeypatch, requ
             run_console(block, page, place, monkeypatch)
         elif block.language == "sql" and name in SQL_PAGES:
             run_sql(block, page, names["lake"])
-        elif block.language == "yaml" and block.text.startswith("# "):
+        elif block.language == "yaml" and block.text.startswith("# ~/"):
             # A file of settings, under the name of its first line; others are for other programs.
             write_file(block, place)
     left = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.wap")}
@@ -240,4 +248,4 @@ def test_few_blocks_cannot_run():
         # One page is of other engines at a server.
         if block.is_left_alone and page.name != "engines.md"
     ]
-    assert len(left) <= 10, left
+    assert len(left) <= 13, left
