@@ -12,6 +12,7 @@ LEFT_ALONE = "# not run here:"
 """How the first line of a block begins that the tests cannot run; the reason follows."""
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"(?:#|--) ((?:[\w-]+/)*[\w-]+\.\w+)\n")
 _NEXT_TO = re.compile(r"\s*\Z")
 
 
@@ -62,3 +63,13 @@ def masked(text: str) -> str:
     )
     text = re.sub(r"-{2,}", "--", text)
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def files_of(page: Path) -> dict[str, str]:
+    """The files that a page shows: blocks whose first line is a comment with a file's name."""
+    found = {}
+    for block in blocks_of(page):
+        named = _NAMED.match(block.text)
+        if named:
+            found[named[1]] = block.text[named.end() :]
+    return found
