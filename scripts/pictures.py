@@ -152,6 +152,44 @@ def plot(title: str, measured: list[Pair], colours: Colours) -> str:
     return svg(width, bottom + 42, title, parts)
 
 
+def narrow_plot(title: str, measured: list[Pair], colours: Colours) -> str:
+    """The same bars for a phone: each has its label and its times above it."""
+    width, margin, step, top = 400, 16, 46, 104
+    lowest = min(0.5, *(pair.ratio for pair in measured))
+    highest = max(1.6, *(pair.ratio for pair in measured))
+    low, high = math.log2(lowest) - 0.15, math.log2(highest) + 0.15
+
+    def x(ratio: float) -> float:
+        return margin + (math.log2(ratio) - low) / (high - low) * (width - 2 * margin)
+
+    bottom = top + step * len(measured)
+    parts = [
+        text(margin, 28, title, colours.text, size=17, weight=600),
+        text(margin, 50, "Time beside Iceberg's Java runtime, Frazil | Java.", colours.dim),
+        text(margin, 69, "Left of the line Frazil is faster.", colours.dim),
+        text(x(1.0), top - 12, "same", colours.dim, anchor="middle", size=13),
+    ]
+    for number, pair in enumerate(measured):
+        y = top + step * number
+        ends = sorted((x(pair.ratio), x(1.0)))
+        colour = colours.faster if pair.ratio <= 1 else colours.slower
+        parts += [
+            text(margin, y + 14, pair.label, colours.text, size=14),
+            text(width - margin, y + 14, f"{pair.ours} | {pair.theirs}", colours.dim,
+                 anchor="end", size=13),
+            f'<rect x="{ends[0]:.1f}" y="{y + 20}" width="{max(ends[1] - ends[0], 2):.1f}" '
+            f'height="14" rx="3" fill="{colour}"/>',
+            f'<line x1="{x(1.0):.1f}" y1="{y + 17}" x2="{x(1.0):.1f}" y2="{y + 37}" '
+            f'stroke="{colours.dim}" stroke-width="1.5"/>',
+        ]  # fmt: skip
+    first, second = SETTING.split("; ")
+    parts += [
+        text(margin, bottom + 18, f"{first};", colours.dim, size=13),
+        text(margin, bottom + 36, second, colours.dim, size=13),
+    ]
+    return svg(width, bottom + 48, title, parts)
+
+
 def drawing(colours: Colours) -> str:
     """How a statement becomes rows and a commit."""
     program = ("spark.sql, lake.sql,", "methods, frazil sql")
@@ -174,6 +212,29 @@ def drawing(colours: Colours) -> str:
         text(575, 278, "rows", colours.dim, anchor="middle", size=13),
     ]  # fmt: skip
     return svg(860, 322, "How Frazil works", parts)
+
+
+def narrow_drawing(colours: Colours) -> str:
+    """The same for a phone: what is beside Frazil and Spark there is beside them here."""
+    program = ("spark.sql, lake.sql,", "methods, frazil sql")
+    metadata = ("metadata, commits,", "which files")
+    parts = [
+        *box(32, 12, 164, 88, "Your program", program, colours),
+        *box(32, 146, 164, 88, "Frazil, in Python", metadata, colours, strong=True),
+        *box(230, 146, 158, 88, "Catalog", ("a pointer", "for each table"), colours),
+        *box(32, 280, 164, 88, "Spark", ("its own scan, joins", "and writer; no jar"), colours),
+        *box(230, 280, 158, 88, "Storage", ("metadata, manifests,", "Parquet files"), colours),
+        *arrow((114, 100), (114, 146), "", colours),
+        *arrow((196, 190), (230, 190), "", colours),
+        *arrow((60, 234), (60, 280), "the files to read", colours, dx=8, dy=4),
+        *arrow((190, 234), (244, 280), "metadata, both ways", colours, dx=30, dy=4),
+        *arrow((196, 324), (230, 324), "", colours),
+        text(212, 318, "rows", colours.dim, anchor="middle", size=12),
+        f'<path d="M32 324 L16 324 L16 56 L32 56" fill="none" stroke="{colours.dim}" '
+        'stroke-width="1.5" marker-end="url(#head)"/>',
+        text(26, 127, "a DataFrame", colours.dim, size=13),
+    ]
+    return svg(400, 380, "How Frazil works", parts)
 
 
 def box(
@@ -234,15 +295,22 @@ def svg(width: int, height: float, title: str, parts: list[str]) -> str:
 
 
 def main() -> None:
-    """Write every picture, once for each theme."""
+    """Write every picture, once for each theme and for a phone's width."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     pictures: dict[str, Callable[[Colours], str]] = {
         "how-it-works": drawing,
+        "how-it-works-narrow": narrow_drawing,
         "queries-and-writes": lambda colours: plot(
             "Queries and writes", list(pairs(QUERIES)), colours
         ),
         "changes-and-streams": lambda colours: plot(
             "Changes, streams, maintenance and commits", list(pairs(CHANGES)), colours
+        ),
+        "queries-and-writes-narrow": lambda colours: narrow_plot(
+            "Queries and writes", list(pairs(QUERIES)), colours
+        ),
+        "changes-and-streams-narrow": lambda colours: narrow_plot(
+            "Changes, streams and commits", list(pairs(CHANGES)), colours
         ),
     }
     for name, draw in pictures.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,9 @@ def unpacked(path: Path) -> Iterator[bytes]:
         yield from (block.bytes_.getvalue() for block in block_reader(io.BytesIO(stored)))
     place = stored.find(FRAME)
     while place >= 0:
-        try:
+        # Four bytes of something else may look like the beginning of a page.
+        with suppress(zstandard.ZstdError):
             yield zstandard.ZstdDecompressor().decompressobj().decompress(stored[place:])
-        except zstandard.ZstdError:
-            # Four bytes of something else that look like the beginning of a page.
-            pass
         place = stored.find(FRAME, place + 1)
     if stored[:2] == b"\x1f\x8b":
         yield zlib.decompress(stored, 31)

@@ -1,4 +1,4 @@
-"""What a reader looks for is found: every page from the index, words by search, headings of tables."""
+"""What a reader looks for is found: pages by the index, words by search, columns by headings."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class RewriteManifests(SnapshotProducer):
     ) -> list[ManifestFile]:
         """The manifests of one content to rewrite; a single one of a good size is left.
 
-        One that tells of removed files is not left: their bounds and partitions go with the rewrite.
+        One that tells of removed files is not left: their bounds and partitions go then.
         """
         spec = base.spec if self._spec_id is None else base.spec_by_id(self._spec_id)
         found = [
