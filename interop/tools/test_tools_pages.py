@@ -22,9 +22,8 @@ from pages import blocks_of, files_of  # noqa: E402
 
 REFUSED = {
     "incremental_strategy='delete+insert'": "Invalid incremental strategy provided: delete+insert",
-    "incremental_strategy='merge', file_format='parquet', unique_key='city'": "iceberg",
-    "incremental_strategy='microbatch', event_time='day', batch_size='day', begin='2024-03-01'": (
-        "partition"
+    "incremental_strategy='merge', file_format='parquet', unique_key='city'": (
+        "You can only choose this strategy when file_format is set to 'delta' or 'iceberg'"
     ),
 }
 """Settings of a model, and what dbt says of them, as the page has it."""
