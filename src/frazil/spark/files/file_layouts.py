@@ -20,14 +20,15 @@ from frazil.spark.files.layout.footers import (
     sampled_facts,
 )
 from frazil.spark.files.layout.layouts import Layout, Reader, layout_of, names_of_columns
+from frazil.spark.files.layout.trusted import is_trusted, known_schemas, trusted_layout
 from frazil.spark.files.scan_names import columns_of_schema, named_alike, names_of_schemas
 from frazil.storage.files import FileIO
 
 CHECKED_FILES: Final = 64
 """The footers of so many files are looked at before a scan; they are kept for the next one."""
 
-TRUSTED: Final = Layout(Reader.BY_ID, (), frozenset())
-"""Of files whose footers were not read: Spark refuses one without ids, so no row can be wrong."""
+UNKNOWN: Final = Layout(Reader.BY_ID, (), frozenset())
+"""Of files that nothing is known of: Spark refuses one without ids, so no row can be wrong."""
 NO_NATIVE_DEFAULT: Final = (
     I.BinaryType,
     I.DecimalType,
@@ -39,6 +40,8 @@ NO_NATIVE_DEFAULT: Final = (
 """Types whose defaults Spark's vectorized reader cannot fill in."""
 
 _ARROW: Final = Layout(Reader.ARROW, (), frozenset())
+_UNKNOWN, _BY_ARROW, _TRUSTED = range(3)
+"""Places of layouts that need no footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +69,31 @@ def survey(
     files: pl.DataFrame,
     fields: Sequence[I.NestedField],
     table: TableColumns,
+    *,
+    asks_footers: bool = False,
 ) -> Survey:
     """How each of a plan's files is read for these top-level columns.
 
-    The footers of a small plan are read, and those of every plan whose files may need more than
-    Spark's reader does: under a name mapping, or with defaults inside of structs. Of a larger plan
-    a sample is read: one file without ids in it, and all are.
+    Every footer is read where files may need more than Spark's reader does: under a name mapping,
+    or with defaults inside of structs. Else those are of which the entries do not tell enough; of
+    many a sample: one file without ids in it, and all of them are.
+
+    Args:
+        asks_footers: whether entries alone never tell enough.
     """
-    parquet = files.filter(pl.col("file_format") == "parquet")["file_path"]
-    everything = (
-        len(parquet) <= CHECKED_FILES
-        or table.mapping is not None
-        or any(_may_need_more(field, metadata) for field in fields)
-    )
+    is_parquet = files["file_format"] == "parquet"
+    needs_more = table.mapping is not None or any(_may_need_more(f, metadata) for f in fields)
+    trusted = is_trusted(metadata, files, table.mapping)
+    if needs_more or asks_footers:
+        trusted &= False
+    parquet = files.filter(is_parquet & ~trusted)["file_path"]
+    everything = needs_more or len(parquet) <= CHECKED_FILES
     sample = parquet if everything else parquet.gather_every(len(parquet) // CHECKED_FILES)
     facts = (file_facts if everything else sampled_facts)(io, sample.to_list())
     if not everything and not all(known.has_field_ids for known in facts.values()):
         facts = file_facts(io, parquet.to_list())
     layouts: dict[tuple[FooterColumn, ...], tuple[int, Layout]] = {}
-    chosen: list[Layout] = [TRUSTED, _ARROW]
+    chosen: list[Layout] = [UNKNOWN, _ARROW, trusted_layout(metadata)]
     places: dict[str, int] = {}
     for path, known in facts.items():
         if known.columns not in layouts:
@@ -96,14 +105,14 @@ def survey(
                 table_fields=table.fields,
             )
             same = next((i for i, other in enumerate(chosen) if _same(other, layout)), None)
-            if same is None or same < 2:
+            if same is None or same <= _TRUSTED:
                 same = len(chosen)
                 chosen.append(layout)
             layouts[known.columns] = (same, layout)
         places[path] = layouts[known.columns][0]
-    all_checked = len(places) == len(parquet)
+    all_checked = len(places) == is_parquet.sum()
     return Survey(
-        files=_with_layouts(files, places, facts),
+        files=_with_layouts(files, trusted, places, facts),
         layouts=tuple(chosen),
         file_names=_file_names(metadata, facts, all_checked),
         named_alike=_named_alike(metadata, fields, facts, all_checked),
@@ -144,7 +153,10 @@ def _was_date(metadata: TableMetadata, field_id: int) -> bool:
 
 
 def _with_layouts(
-    files: pl.DataFrame, places: Mapping[str, int], facts: Mapping[str, FileFacts]
+    files: pl.DataFrame,
+    trusted: pl.Series,
+    places: Mapping[str, int],
+    facts: Mapping[str, FileFacts],
 ) -> pl.DataFrame:
     known = pl.DataFrame(
         {
@@ -154,7 +166,8 @@ def _with_layouts(
         },
         schema={"file_path": pl.String, "checked_layout": pl.Int64, "checked_size": pl.Int64},
     )
-    unchecked = pl.when(pl.col("file_format") == "parquet").then(0).otherwise(1)
+    by_format = pl.when(pl.col("file_format") == "parquet").then(_UNKNOWN).otherwise(_BY_ARROW)
+    unchecked = pl.when(trusted).then(_TRUSTED).otherwise(by_format)
     return (
         files.join(known, on="file_path", how="left", maintain_order="left")
         .with_columns(
@@ -170,7 +183,7 @@ def _file_names(
 ) -> Mapping[str, frozenset[int]] | None:
     names: dict[str, frozenset[int]] = {}
     if not all_checked:
-        schemas = _all_schemas(metadata)
+        schemas = known_schemas(metadata)
         if schemas is None:
             return None
         names = names_of_schemas(schemas)
@@ -187,20 +200,10 @@ def _named_alike(
     all_checked: bool,
 ) -> frozenset[int]:
     nested = [field for field in fields if field.field_type.is_nested]
-    schemas = () if all_checked or not nested else _all_schemas(metadata)
+    schemas = () if all_checked or not nested else known_schemas(metadata)
     if schemas is None:
         return frozenset()
     seen = {known.columns for known in facts.values()}.union(map(columns_of_schema, schemas))
     return frozenset(
         field.field_id for field in nested if all(named_alike([field], each) for each in seen)
     )
-
-
-def _all_schemas(metadata: TableMetadata) -> Sequence[Schema] | None:
-    """Every schema that the table has had; None where they are not all known."""
-    schemas = metadata.schemas
-    ids = {schema.schema_id for schema in schemas}
-    # v1 metadata may name only the current schema; elsewhere a gap tells of removed ones.
-    if metadata.format_version == 1 or ids != set(range(len(schemas))):
-        return None
-    return schemas

@@ -29,6 +29,7 @@ from frazil.spark.files.arrow.convert import is_scanned
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.file_layouts import survey
 from frazil.spark.files.layout.layouts import Layout, Reader
+from frazil.spark.files.layout.trusted import are_footers_asked
 from frazil.spark.files.parquet.native import ScanContext
 from frazil.spark.files.projection import (
     DELETED,
@@ -138,14 +139,22 @@ class PlannedRead:
         parts: list[PreparedRows] = []
         if not len(plan.files):
             groups = []
+        context, table = self.context, self.table
+        asks_footers = are_footers_asked(context.spark)
         # Where deleted rows are wanted too, files that have none would be read twice.
         if DELETED not in projection.metadata_names:
             groups = with_few_others(groups)
         for group in groups:
             wanted_ids = {i for part in group.equality for i in part.ids}
             scanned = _scanned_fields(projection, self.schema, wanted_ids)
-            context, table = self.context, self.table
-            known = survey(context.io, context.metadata, group.files, scanned.fields, table)
+            known = survey(
+                context.io,
+                context.metadata,
+                group.files,
+                scanned.fields,
+                table,
+                asks_footers=asks_footers,
+            )
             reading = SharedReading(
                 context=context,
                 plan=plan,
@@ -160,7 +169,7 @@ class PlannedRead:
             )
             parts.extend(_group_rows(reading, group))
         if not parts:
-            context, schema = self.context, plan.schema
+            schema = plan.schema
             columns = result_schema(context.metadata, schema, projection, self.request.support)
             parts.append(_no_rows(context.spark, columns))
         return PreparedRead(tuple(parts))

@@ -15,6 +15,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.spark.files.layout.trusted import FOOTERS_SETTING
 from frazil.spark.files.lost_files import MISSING, READ_FILE
 from frazil.spark.files.parquet.s3a import as_s3a
 from frazil.spark.session.packages import packages_error
@@ -64,7 +65,7 @@ def read_failure(
     if _NO_IDS in text:
         return UnsupportedError(
             f"{place} failed: the data file {file} has no field ids and was not noticed as such; "
-            "set the table property schema.name-mapping.default"
+            f"set {FOOTERS_SETTING} to always, or the table property schema.name-mapping.default"
         )
     if text != message and _REFUSED.search(text):
         return StorageError(

@@ -19,6 +19,7 @@ from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.cache import memory_of_plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
+from frazil.spark.files.layout.trusted import FOOTERS_SETTING
 from frazil.spark.files.parquet.access import access_tag
 from frazil.spark.files.parquet.file_log import READING_SETTINGS
 from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
@@ -120,7 +121,7 @@ class ReadRequest:
 
 def settings_of(spark: SparkSession, io: FileIO) -> tuple[str | None, ...]:
     """The settings that say how files are handed to Spark, and a tag of what reaches them."""
-    names = (*READING_SETTINGS, *LOCATION_SETTINGS)
+    names = (*READING_SETTINGS, *LOCATION_SETTINGS, FOOTERS_SETTING)
     settings = (spark.conf.get(name, None) for name in names)
     return (*settings, os.path.abspath(""), access_tag(spark, io))
 

@@ -44,6 +44,7 @@ from frazil.spark.files.arrow.convert import is_scanned
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.file_layouts import CHECKED_FILES, NO_NATIVE_DEFAULT, survey
 from frazil.spark.files.layout.layouts import Layout, Reader
+from frazil.spark.files.layout.trusted import are_footers_asked
 from frazil.spark.files.parquet.access import check_lasting_access
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.projection import Projection
@@ -190,13 +191,14 @@ class Units:
             spec.spec_id: spec.identity_source_ids & {f.field_id for f in fields}
             for spec in self.metadata.partition_specs
         }
-        # Where a missing column may be a partition value, every footer is looked at.
+        asks_footers = are_footers_asked(self.spark)
+        # Where a missing column may be a partition value, no file is left to guesses.
         step = CHECKED_FILES if any(identity.values()) else max(whole.file_count, 1)
         native: list[pl.Series] = []
         sizes: list[pl.Series] = []
         for start in range(0, whole.file_count, step):
             files = whole.files.slice(start, step)
-            known = survey(self.io, self.metadata, files, fields, table)
+            known = survey(self.io, self.metadata, files, fields, table, asks_footers=asks_footers)
             ways = known.files.group_by("layout", "spec_id").agg(pl.len())
             exact = [
                 (layout, spec_id)
