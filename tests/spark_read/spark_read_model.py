@@ -231,6 +231,7 @@ def file_row(
         "partition": None,
         "sequence_number": sequence,
         "first_row_id": first_row_id,
+        "split_offsets": None,
         "key_metadata": None,
         "scope": 1,
     }

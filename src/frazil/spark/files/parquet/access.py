@@ -18,7 +18,13 @@ from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
 from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, credential_of
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.files.parquet.locations import spark_paths
-from frazil.spark.files.parquet.s3a import FILE_SYSTEM, SECRETS, s3a_options, scheme_of_tag
+from frazil.spark.files.parquet.s3a import (
+    FILE_SYSTEM,
+    SECRETS,
+    s3a_options,
+    scheme_of_tag,
+    scheme_of_whole_reads,
+)
 from frazil.spark.session.facts import is_connect
 from frazil.spark.session.hidden_options import (
     check_redaction,
@@ -33,6 +39,12 @@ from frazil.storage.stores.remote_options import ADLS_SCHEMES, GCS_SCHEMES, S3_S
 CREDENTIALS_SETTING: Final = "frazil.files.credentials"
 """Session setting: whose credentials Spark's files are reached with, ``catalog`` or ``session``."""
 
+WHOLE_SETTING: Final = "frazil.read.whole-files"
+"""Session setting: files of S3 of up to so many bytes are read whole; 0 for none."""
+
+_WHOLE_BYTES: Final = 4 << 20
+"""So many bytes arrive while two more requests would wait for their answers."""
+
 _GRACE_MS: Final = 60_000
 
 
@@ -43,22 +55,55 @@ class SparkAccess:
     Attributes:
         paths: as Spark shall open them.
         options: of the reader or writer; secrets are in them.
+        shown: more of them, without secrets.
     """
 
     paths: pl.Series
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     def reader(self, spark: SparkSession) -> DataFrameReader:
         """Return a reader that reaches the files."""
-        return give_to_reader(spark, spark.read, self.options) if self.options else spark.read
+        reader = spark.read.options(**self.shown) if self.shown else spark.read
+        return give_to_reader(spark, reader, self.options) if self.options else reader
 
     def writer(self, spark: SparkSession, writer: DataFrameWriter) -> DataFrameWriter:
         """Return the writer, which then reaches the files."""
         return give_to_writer(spark, writer, self.options) if self.options else writer
 
 
-def spark_access(paths: pl.Series, spark: SparkSession, io: FileIO) -> SparkAccess:
+def reading_access(
+    paths: pl.Series, spark: SparkSession, io: FileIO, *, largest: int
+) -> SparkAccess:
+    """Return how Spark reaches files that it reads; errors as of `spark_access`.
+
+    Args:
+        largest: the size of the largest of them in bytes.
+    """
+    if not paths.str.contains("^s3[an]?://").any() or largest > _most_of_whole(spark):
+        return spark_access(paths, spark, io)
+    found = spark_access(paths, spark, io, whole=True)
+    if found.options or is_connect(spark) or not found.paths.str.starts_with("s3a://").all():
+        return found
+    session: Any = spark
+    scheme, shown = scheme_of_whole_reads(session._jsparkSession.sessionState().newHadoopConf().get)
+    return SparkAccess(found.paths.str.replace("^s3a://", f"{scheme}://"), shown=shown)
+
+
+def _most_of_whole(spark: SparkSession) -> int:
+    text = str(spark.conf.get(WHOLE_SETTING, None) or _WHOLE_BYTES)
+    if not text.isdecimal():
+        raise ConfigurationError(f"{WHOLE_SETTING} is {text!r}: it must be a number of bytes")
+    return int(text)
+
+
+def spark_access(
+    paths: pl.Series, spark: SparkSession, io: FileIO, *, whole: bool = False
+) -> SparkAccess:
     """Return how Spark reaches files, in the order of their paths as manifests have them.
+
+    Args:
+        whole: whether files that the catalog gave credentials for are read whole.
 
     Raises:
         UnsupportedError: the catalog gave credentials for them that Spark cannot be handed.
@@ -73,12 +118,12 @@ def spark_access(paths: pl.Series, spark: SparkSession, io: FileIO) -> SparkAcce
     buckets: set[str] = set()
     found = list(paths)
     for credential, places in given:
-        scheme = scheme_of_tag(credential.tag)
+        scheme = scheme_of_tag(credential.tag, whole=whole)
         for bucket in sorted({authority_of(paths[place]) for place in places}):
             if bucket in buckets:
                 raise _refusal(given, f"one query needs several of them for the bucket {bucket}")
             buckets.add(bucket)
-            options |= s3a_options(scheme, bucket, credential.config)
+            options |= s3a_options(scheme, bucket, credential.config, whole=whole)
             _Opened.note(scheme, bucket, credential.ends_ms)
         for place in places:
             found[place] = f"{scheme}://{found[place].partition('://')[2]}"

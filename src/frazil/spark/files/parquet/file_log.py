@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from frazil.errors import ConfigurationError
-from frazil.spark.files.parquet.access import SparkAccess, spark_access
+from frazil.spark.files.parquet.access import WHOLE_SETTING, SparkAccess, reading_access
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.parquet.row_sizes import with_size_of_rows
 from frazil.spark.files.parquet.spark_classes import MANAGER_SETTING, names_manager
@@ -60,6 +60,7 @@ READING_SETTINGS: Final = (
     ROW_NUMBERS_SETTING,
     _IGNORE_LOG,
     MANAGER_SETTING,
+    WHOLE_SETTING,
     "spark.sql.caseSensitive",
     *costs.PACKING,
 )
@@ -181,7 +182,8 @@ def read_parquet(
     is_reserved = numbered and _use_reserved_name(spark, len(files))
     if is_reserved:
         schema = StructType([*schema.fields, StructField(ROW_INDEX_NAME, LongType())])
-    access = spark_access(files["path"], spark, io)
+    largest = int(files["size"].cast(pl.Int64).max() or 0)  # type: ignore[arg-type]
+    access = reading_access(files["path"], spark, io, largest=largest)
     located = files.with_columns(access.paths)
     ordinal: Callable[[], Column]
     place: RowPlace | None

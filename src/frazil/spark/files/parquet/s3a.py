@@ -21,6 +21,10 @@ _COMMITTERS: Final = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
 _CREATES_AT_ONCE: Final = "fs.s3a.create.performance"
 """Whether a file is made without a look whether its name is free: those of writes are unique."""
 
+_WHOLE: Final = {"input.stream.type": "prefetch", "prefetch.enabled": "true"}
+"""Whether a small file is read by one request, and not by one each for its last eight bytes, its
+footer and its pages. Releases of Hadoop name it differently."""
+
 _KEY: Final = ("s3.access-key-id", "client.access-key-id")
 _SECRET: Final = ("s3.secret-access-key", "client.secret-access-key")
 _TOKEN: Final = ("s3.session-token", "client.session-token")
@@ -29,15 +33,18 @@ SECRETS: Final = ("access.key", "secret.key", "session.token")
 """Ends of the options that hold secrets."""
 
 
-def scheme_of_tag(tag: str) -> str:
-    """Return the scheme of some credentials."""
-    return f"s3a-{tag}"
+def scheme_of_tag(tag: str, *, whole: bool = False) -> str:
+    """Return the scheme of some credentials, and for files that are read whole."""
+    return f"s3a-{tag}-whole" if whole else f"s3a-{tag}"
 
 
 _WRITES: Final = "s3a-writes"
 """The scheme of writes by the session's own credentials."""
 
-_OWN_SCHEME: Final = re.compile(rf"\b(?:s3a-[0-9a-f]{{16}}|{_WRITES})://")
+_READS: Final = "s3a-whole"
+"""The scheme by which small files are read by them."""
+
+_OWN_SCHEME: Final = re.compile(rf"\b(?:s3a-[0-9a-f]{{16}}(?:-whole)?|{_WRITES}|{_READS})://")
 
 
 def as_s3a(text: str) -> str:
@@ -56,17 +63,42 @@ def scheme_of_writes(path: str, setting: Callable[[str], str | None]) -> tuple[s
         setting: says what Hadoop's settings have.
     """
     scheme, _, rest = path.partition("://")
-    its_own = setting("fs.s3a.impl") or FILE_SYSTEM
-    if scheme != "s3a" or its_own != FILE_SYSTEM or setting("fs.s3a.delegation.token.binding"):
+    if scheme != "s3a" or not _may_rename(setting):
         return path, {}
     return f"{_WRITES}://{rest}", {f"fs.{_WRITES}.impl": FILE_SYSTEM, _CREATES_AT_ONCE: "true"}
 
 
-def s3a_options(scheme: str, bucket: str, config: Mapping[str, str]) -> dict[str, str]:
+def scheme_of_whole_reads(setting: Callable[[str], str | None]) -> tuple[str, dict[str, str]]:
+    """Return the scheme by which small files of s3a are read, and options for it.
+
+    A file system of their own reads each by one request. It is s3a itself where another class
+    serves that, where credentials go by the scheme, or where the session says how to read.
+
+    Args:
+        setting: says what Hadoop's settings have.
+    """
+    if not _may_rename(setting) or any(setting(f"fs.s3a.{name}") for name in _WHOLE):
+        return "s3a", {}
+    return _READS, {
+        f"fs.{_READS}.impl": FILE_SYSTEM,
+        **{f"fs.s3a.{name}": value for name, value in _WHOLE.items()},
+    }
+
+
+def _may_rename(setting: Callable[[str], str | None]) -> bool:
+    """Whether another scheme reaches what s3a does."""
+    its_own = setting("fs.s3a.impl") or FILE_SYSTEM
+    return its_own == FILE_SYSTEM and not setting("fs.s3a.delegation.token.binding")
+
+
+def s3a_options(
+    scheme: str, bucket: str, config: Mapping[str, str], *, whole: bool = False
+) -> dict[str, str]:
     """Return the options for a bucket under a scheme.
 
     Args:
         config: storage properties, of which the keys are there.
+        whole: whether files are read whole by it.
 
     Raises:
         ConfigurationError: a key has no secret, or the bucket's name has capital letters, which
@@ -91,6 +123,7 @@ def s3a_options(scheme: str, bucket: str, config: Mapping[str, str]) -> dict[str
         "aws.credentials.provider": f"{_PROVIDERS}.{provider}",
         **_address(config),
         _CREATES_AT_ONCE.removeprefix("fs.s3a."): "true",
+        **(_WHOLE if whole else {}),
     }
     return {
         f"fs.{scheme}.impl": FILE_SYSTEM,
