@@ -86,12 +86,14 @@ def survey(
     trusted = is_trusted(metadata, files, table.mapping)
     if needs_more or asks_footers:
         trusted &= False
-    parquet = files.filter(is_parquet & ~trusted)["file_path"]
+    looked_at = files.filter(is_parquet & ~trusted)
+    parquet = looked_at["file_path"]
+    sizes = dict(zip(parquet, looked_at["file_size_in_bytes"], strict=True))
     everything = needs_more or len(parquet) <= CHECKED_FILES
     sample = parquet if everything else parquet.gather_every(len(parquet) // CHECKED_FILES)
-    facts = (file_facts if everything else sampled_facts)(io, sample.to_list())
+    facts = (file_facts if everything else sampled_facts)(io, sample.to_list(), sizes)
     if not everything and not all(known.has_field_ids for known in facts.values()):
-        facts = file_facts(io, parquet.to_list())
+        facts = file_facts(io, parquet.to_list(), sizes)
     layouts: dict[tuple[FooterColumn, ...], tuple[int, Layout]] = {}
     chosen: list[Layout] = [UNKNOWN, _ARROW, trusted_layout(metadata)]
     places: dict[str, int] = {}

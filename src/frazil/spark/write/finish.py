@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,12 +19,12 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
+from frazil.spark.files.footer_input import footer_input
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.check import SchemaCheck
 from frazil.storage.parquet.footer import patch_file
 from frazil.storage.parquet.metrics import FooterRange, MetricsReader
-from frazil.storage.stores.range_input import range_input
 
 _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.DateType: pa.int32(),
@@ -37,8 +37,6 @@ _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
 
 
 _WHOLE_NUMBERS: Final = (I.IntegerType, I.LongType, I.DateType)
-_TAIL_BYTES: Final = 128 << 10
-"""So much of a file's end is asked for at once: its footer is mostly there, of a small file all."""
 _NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -89,7 +87,7 @@ class Finisher:
             if local is not None:
                 with pq.ParquetFile(local) as file:
                     return self._entry(file, path, size)
-            with _open(self.io, path, size) as stream, pq.ParquetFile(stream) as file:
+            with footer_input(self.io, path, size) as stream, pq.ParquetFile(stream) as file:
                 return self._entry(file, path, size)
         except pa.ArrowInvalid as error:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
@@ -160,19 +158,6 @@ class Finisher:
                     raise _several(field, path, low, high)
         first = _first_value(file, self.schema.name_path(field.source_id), source.field_type)
         return field.transform.apply(source.field_type, first)
-
-
-def _open(io: FileIO, path: str, size: int) -> BinaryIO:
-    """A file of a store whose size is known: one request brings its footer."""
-    start = max(0, size - _TAIL_BYTES)
-    tail = io.read_range(path, offset=start, length=size - start)
-
-    def read_range(offset: int, length: int) -> bytes:
-        if offset >= start:
-            return tail[offset - start : offset - start + length]
-        return io.read_range(path, offset=offset, length=length)
-
-    return range_input(size, read_range)
 
 
 def _several(field: PartitionField, path: str, low: Any, high: Any) -> InvalidDataFileError:

@@ -16,8 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
+from frazil.spark.files.footer_input import footer_input
 from frazil.storage.caches import BoundedCache, Sized
-from frazil.storage.files import FileIO
+from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, stored_field_id
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
@@ -27,6 +28,9 @@ INT96: Final = "INT96"
 
 OF_UNSIGNED_LONGS: Final = (20, 0)
 """Precision and scale of the decimals as which Spark reads unsigned longs."""
+
+NO_SIZES: Final[Mapping[str, int]] = {}
+"""Of files whose entries nobody has looked at."""
 
 _BYTES_PER_FILE: Final = 512
 _BYTES_PER_COLUMN: Final = 256
@@ -87,22 +91,29 @@ def _column_count(columns: Sequence[FooterColumn]) -> int:
     return sum(1 + _column_count(column.children) for column in columns)
 
 
-def file_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
+def file_facts(
+    io: FileIO, paths: Sequence[str], sizes: Mapping[str, int] = NO_SIZES
+) -> dict[str, FileFacts]:
     """The facts of these Parquet files by path, read in parallel where they are not known.
+
+    Args:
+        sizes: as entries state them, of files of stores: right ones save requests.
 
     Raises:
         MissingFileError: a file is not there.
         InvalidDataFileError: a file is not Parquet, or its footer is damaged.
     """
-    return _facts(io, paths, lambda path: read_facts(io, path))
+    return _facts(io, paths, lambda path: read_facts(io, path, sizes.get(path)))
 
 
-def sampled_facts(io: FileIO, paths: Sequence[str]) -> dict[str, FileFacts]:
+def sampled_facts(
+    io: FileIO, paths: Sequence[str], sizes: Mapping[str, int] = NO_SIZES
+) -> dict[str, FileFacts]:
     """`file_facts` of the files that are there: a sample finds out about files, it proves none."""
 
     def read(path: str) -> FileFacts | None:
         with suppress(MissingFileError):
-            return read_facts(io, path)
+            return read_facts(io, path, sizes.get(path))
         return None
 
     return _facts(io, paths, read)
@@ -122,8 +133,17 @@ def _facts(
     return {**facts, **found}
 
 
-def read_facts(io: FileIO, path: str) -> FileFacts:
-    """The facts of one file, from its footer."""
+def read_facts(io: FileIO, path: str, size: int | None = None) -> FileFacts:
+    """The facts of one file, from its footer.
+
+    Args:
+        size: as an entry states it; the store is asked where it is not that.
+    """
+    if size is not None and local_path(path) is None:
+        failures = (FrazilError, pa.ArrowException, OSError, ValueError)
+        with suppress(*failures), footer_input(io, path, size) as stream:
+            metadata = read_description(stream)
+            return FileFacts(size, metadata.num_rows, columns_of_parquet(metadata.schema))
     try:
         with io.open_input(path) as stream:
             metadata = read_description(stream)

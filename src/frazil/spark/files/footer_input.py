@@ -1,0 +1,28 @@
+"""A file whose size is known, opened for its footer."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, Final
+
+from frazil.storage.files import FileIO
+from frazil.storage.stores.range_input import range_input
+
+_TAIL_BYTES: Final = 128 << 10
+"""So much of a file's end is asked for at once: its footer is mostly there, of a small file all."""
+
+
+def footer_input(io: FileIO, path: str, size: int) -> BinaryIO:
+    """Open a file of a store; one request brings its footer.
+
+    Raises:
+        StorageError: its end cannot be read.
+    """
+    start = max(0, size - _TAIL_BYTES)
+    tail = io.read_range(path, offset=start, length=size - start)
+
+    def read_range(offset: int, length: int) -> bytes:
+        if offset >= start:
+            return tail[offset - start : offset - start + length]
+        return io.read_range(path, offset=offset, length=length)
+
+    return range_input(size, read_range)
