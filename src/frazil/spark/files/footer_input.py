@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO, Final
 
+from frazil.errors import StorageError
 from frazil.storage.files import FileIO
 from frazil.storage.stores.range_input import range_input
 
@@ -15,10 +16,12 @@ def footer_input(io: FileIO, path: str, size: int) -> BinaryIO:
     """Open a file of a store; one request brings its footer.
 
     Raises:
-        StorageError: its end cannot be read.
+        StorageError: its end cannot be read, or is not there.
     """
     start = max(0, size - _TAIL_BYTES)
     tail = io.read_range(path, offset=start, length=size - start)
+    if len(tail) != size - start:
+        raise StorageError(f"{path} ends at {start + len(tail)} bytes, and not at {size}")
 
     def read_range(offset: int, length: int) -> bytes:
         if offset >= start:

@@ -6,7 +6,7 @@ Executors copy; files that need more than a copy are left to Spark's own reader 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,10 +35,19 @@ from frazil.storage.file_kinds import DATA_FILES
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import stored_field_id
 from frazil.storage.parquet.row_sources import RowSource
+from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 _LEGACY: Final = b"org.apache.spark.legacy"
-_SOURCES: Final = "file int, place bigint, path string, first_row_id bigint, sequence_number bigint"
+_SOURCES: Final = (
+    "file int, place bigint, path string, size bigint, first_row_id bigint, sequence_number bigint"
+)
 _ROWS_AT_ONCE: Final = 1 << 17
+_WHOLE_BYTES: Final = 4 << 20
+"""A file of a store of up to so many bytes is read whole, along with those after it."""
+
+_BYTES_AHEAD: Final = 32 << 20
+"""So many bytes of them a task keeps at most."""
+
 _COPIED: Final = (
     I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.DateType,
     I.DecimalType, I.TimestampType, I.TimestamptzType, I.StringType, I.BinaryType,
@@ -143,6 +152,7 @@ def _sources(
             "file": pa.array(numbers, pa.int32()),
             "place": pa.array(range(len(numbers)), pa.int64()),
             "path": files.plan.files["file_path"].to_arrow(),
+            "size": files.plan.files["file_size_in_bytes"].cast(pl.Int64).to_arrow(),
             "first_row_id": files.plan.files["first_row_id"].to_arrow(),
             "sequence_number": files.plan.files["sequence_number"].to_arrow(),
         }
@@ -169,7 +179,7 @@ class _Copy:
         ordered = sorted(files, key=lambda file: int(file["place"]))
         try:
             # None of a task's files is written unless all of them can be.
-            written = list(self.task.copied(rows for file in ordered for rows in self._rows(file)))
+            written = list(self.task.copied(self._all_rows(ordered)))
         except _MoreThanACopyError:
             yield _result_row(None, int(ordered[0]["file"]))
             return
@@ -177,13 +187,32 @@ class _Copy:
             for entry in batch.column("entry").to_pylist():
                 yield _result_row(entry, None)
 
-    def _rows(self, source: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
+    def _all_rows(
+        self, sources: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
+        for together in _read_together(sources):
+            small = [
+                str(source["path"])
+                for source in together
+                if source["size"] <= _WHOLE_BYTES and local_path(str(source["path"])) is None
+            ]
+            read = in_threads(self.io.read, small, threads=WAITING_THREADS, name="frazil-sources")
+            contents = dict(zip(small, read, strict=True))
+            for source in together:
+                yield from self._rows(source, contents.get(str(source["path"])))
+
+    def _rows(
+        self, source: Mapping[str, Any], content: bytes | None
+    ) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
         path = str(source["path"])
         wanted = arrow_schema(self.schema)
         written = arrow_schema(Schema((*self.schema.fields, *self.lineage)))
         local = local_path(path)
         try:
-            opened = pa.memory_map(local) if local is not None else self.io.open_input(path)
+            if content is not None:
+                opened = pa.BufferReader(content)
+            else:
+                opened = pa.memory_map(local) if local is not None else self.io.open_input(path)
             with opened as stream, pq.ParquetFile(stream) as file:
                 _refuse_other_calendars(file.metadata.metadata or {}, path)
                 names = _names(file.schema_arrow, wanted, path)
@@ -200,6 +229,25 @@ class _Copy:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
+
+
+def _read_together(
+    sources: Sequence[Mapping[str, Any]],
+) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Neighbours of few bytes, which one wait brings; each larger file alone."""
+    together: list[Mapping[str, Any]] = []
+    size = 0
+    for source in sources:
+        if together and (size + source["size"] > _BYTES_AHEAD or source["size"] > _WHOLE_BYTES):
+            yield together
+            together, size = [], 0
+        together.append(source)
+        size += source["size"]
+        if source["size"] > _WHOLE_BYTES:
+            yield together
+            together, size = [], 0
+    if together:
+        yield together
 
 
 def _result_row(entry: str | None, left: int | None) -> pa.RecordBatch:
