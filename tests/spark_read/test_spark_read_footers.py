@@ -14,8 +14,6 @@ from frazil.spark.files.layout.footers import FactsCache
 from frazil.spark.files.layout.trusted import FOOTERS_SETTING, is_trusted
 from frazil.spark.session.facts import temporary_settings
 
-pytestmark = pytest.mark.spark
-
 OPERATION = "8f0c0d5e-4a55-4d0c-9a50-5b1a5f3c7c11"
 BY_JAVA = f"00000-3-{OPERATION}-0-00001.parquet"
 MAPPING = "schema.name-mapping.default"
