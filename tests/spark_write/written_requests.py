@@ -62,6 +62,7 @@ def main(folder, settings):
                 table.append(spark.sql(FEW.format(partitions)))
                 print(json.dumps([writer, partitions, store.take().kinds]))
             assert sorted(row["id"] for row in table.to_df().collect()) == sorted([*range(16)] * 2)
+            print(json.dumps(["read", 2 * partitions, store.take().kinds]))
         table = lake.create_table("db.retried", "id bigint")
         table.append(spark.range(0, 40, 1, 2).mapInArrow(fails_once, "id bigint"))
         assert sorted(row["id"] for row in table.to_df().collect()) == [*range(40)]
