@@ -63,6 +63,22 @@ def keys_by_others(duck: DuckDB, table: Table) -> list[list[tuple[Any, ...]]]:
     return [sorted(zip(*(t[c].to_pylist() for c in columns), strict=True)) for t in found]
 
 
+def test_files_that_java_added_where_writers_put_theirs(
+    spark: Any, sql_lake: Lake, tmp_path: Path
+) -> None:
+    """Their footers are read, whatever their names and places say: they have no ids."""
+    table = sql_lake.create_table("db.inside", "id bigint, s string", location=f"file://{tmp_path}")
+    folder = tmp_path / "data" / "old"
+    folder.mkdir(parents=True)
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "s": ["a", "b"]})
+    pq.write_table(rows, folder / "00000-3-8f0c0d5e-4a55-4d0c-9a50-5b1a5f3c7c11-0-00001.parquet")
+    spark.sql(f"CALL java_sql.system.add_files('db.inside', 'parquet.`{folder}`')").collect()
+    table.refresh()
+    assert sorted(map(tuple, table.to_df().collect())) == [(1, "a"), (2, "b")]
+    table.remove_properties("schema.name-mapping.default")
+    assert sorted(map(tuple, table.to_df().collect())) == [(1, "a"), (2, "b")]
+
+
 @pytest.mark.parametrize("version", [1, only_in_soak(2), 3])
 def test_added_files_are_those_of_java(
     spark: Any, sql_lake: Lake, duck: DuckDB, source: Path, version: int
