@@ -230,6 +230,7 @@ def file_row(
         "spec_id": 0,
         "partition": None,
         "sequence_number": sequence,
+        "snapshot_id": 1,
         "first_row_id": first_row_id,
         "split_offsets": None,
         "key_metadata": None,

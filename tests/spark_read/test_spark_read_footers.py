@@ -10,9 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import ConfigurationError
+from frazil.format.changes import RemoveSchemas
+from frazil.spark.files import file_layouts
 from frazil.spark.files.layout.footers import FactsCache
 from frazil.spark.files.layout.trusted import FOOTERS_SETTING, is_trusted
 from frazil.spark.session.facts import temporary_settings
+from frazil.table.commit.operation import MetadataOperation
 
 OPERATION = "8f0c0d5e-4a55-4d0c-9a50-5b1a5f3c7c11"
 BY_JAVA = f"00000-3-{OPERATION}-0-00001.parquet"
@@ -65,24 +68,18 @@ def test_files_that_were_added(spark, lake, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "below"),
-    [("people.parquet", "data"), pytest.param(BY_JAVA, "elsewhere", marks=pytest.mark.check)],
+    [
+        (BY_JAVA, "data"),
+        pytest.param("people.parquet", "data", marks=pytest.mark.check),
+        pytest.param(BY_JAVA, "elsewhere", marks=pytest.mark.check),
+    ],
 )
 def test_a_mapping_that_is_gone(spark, lake, tmp_path, name, below):
-    """Files of other names or places are looked at, and read by their columns' places."""
+    """Files that were added are looked at, and read by their columns' places."""
     table = added(lake, tmp_path, name, below=below)
     table.remove_properties(MAPPING)
     assert rows(table) == [(1, "a"), (2, "b")]
     assert len(asked(table)) == 1
-
-
-def test_a_file_that_is_taken_for_a_writer_s_own_is_refused(spark, lake, tmp_path):
-    table = added(lake, tmp_path, BY_JAVA)
-    table.remove_properties(MAPPING)
-    with pytest.raises(Exception, match="doesn't contain any field Ids"):
-        rows(table)
-    assert asked(table) == []
-    with temporary_settings(spark, {FOOTERS_SETTING: "always"}):
-        assert rows(table) == [(1, "a"), (2, "b")]
 
 
 def test_schemas_that_are_not_all_known(spark, lake):
@@ -120,23 +117,115 @@ NAMES = {
 }
 
 
+JAVA = {"iceberg-version": "Apache Iceberg 1.10.0 (commit 2114bf6)"}
+
+
+def entries(paths, **values):
+    """Entries of files that a table's own writer made, but for these values."""
+    given = {
+        "file_path": paths,
+        "file_format": "parquet",
+        "split_offsets": [4],
+        "snapshot_id": None,
+        "spec_id": 0,
+    } | values
+    offsets = given.pop("split_offsets")
+    return pl.DataFrame(given).with_columns(
+        pl.lit(offsets, pl.List(pl.Int64())).alias("split_offsets"),
+        pl.col("snapshot_id").cast(pl.Int64),
+    )
+
+
+def made(lake, spark, *, partitions=(), schema="id bigint, p int", **properties):
+    """A table, and the id of a snapshot with such properties in its summary."""
+    table = lake.create_table(f"db.t{uuid.uuid4().hex}", schema, partition_by=list(partitions))
+    table.append(spark.sql("select id, 1 p from range(1)"), snapshot_properties=properties)
+    return table, table.metadata.current_snapshot_id
+
+
 def test_names_of_writers(spark, lake):
-    table = lake.create_table("db.t", "id bigint")
+    table, snapshot = made(lake, spark)
     folder = f"{table.location}/data"
-    paths = [f"{folder}/{name}" for name in NAMES]
     outside = [f"{folder}2/{BY_JAVA}", f"{table.location}/{BY_JAVA}", BY_JAVA]
 
-    def files(paths, offsets=(4,)):
-        given = {"file_path": paths, "file_format": ["parquet"] * len(paths)}
-        return pl.DataFrame(given).with_columns(
-            pl.lit(None if offsets is None else list(offsets), pl.List(pl.Int64)).alias(
-                "split_offsets"
-            )
-        )
+    def trusted(paths, **values):
+        found = entries(paths, **{"snapshot_id": snapshot} | values)
+        return is_trusted(table.metadata, found, None).to_list()
 
-    assert is_trusted(table.metadata, files(paths), None).to_list() == list(NAMES.values())
-    assert not is_trusted(table.metadata, files(outside), None).any()
-    assert not is_trusted(table.metadata, files(paths, None), None).any()
-    assert not is_trusted(
-        table.metadata, files(paths).with_columns(file_format=pl.lit("orc")), None
-    ).any()
+    assert trusted([f"{folder}/{name}" for name in NAMES]) == list(NAMES.values())
+    assert trusted(outside) == [False] * 3
+    for values in ({"split_offsets": None}, {"file_format": "orc"}, {"snapshot_id": None}):
+        assert trusted([f"{folder}/{BY_JAVA}"], **values) == [False]
+
+
+@pytest.mark.parametrize(
+    ("properties", "partitions", "expected"),
+    [
+        ({}, [], True),
+        ({}, ["p"], True),
+        (JAVA, [], True),
+        (JAVA, ["bucket(4, id)"], True),
+        (JAVA, ["p"], False),
+        ({"iceberg-version": "0.7.0"}, [], False),
+    ],
+)
+def test_who_made_the_snapshot(spark, lake, properties, partitions, expected):
+    """Values that partitions have may be left out of files; Frazil's have them."""
+    table, snapshot = made(lake, spark, partitions=partitions, **properties)
+    files = entries([f"{table.location}/data/{BY_JAVA}"], snapshot_id=snapshot)
+    assert is_trusted(table.metadata, files, None).to_list() == [expected]
+
+
+def test_a_column_that_another_writer_leaves_to_the_partition(spark, lake):
+    """As DuckDB writes a file of Java's anew, and under its name."""
+    table, _ = made(lake, spark, partitions=["p"], **JAVA)
+    (path,) = table.scan().plan().files["file_path"]
+    local = path.removeprefix("file://")
+    stored = pq.read_table(local)
+    pq.write_table(stored.drop_columns(["p"]), local)
+    assert rows(table) == [(0, 1)]
+
+
+def test_a_file_that_is_taken_for_a_writer_s_own_is_refused(spark, lake):
+    table, _ = made(lake, spark)
+    (path,) = table.scan().plan().files["file_path"]
+    stored = pa.table({"id": [0], "p": pa.array([1], pa.int32())})
+    pq.write_table(stored, path.removeprefix("file://"))
+    with pytest.raises(Exception, match="doesn't contain any field Ids"):
+        rows(table)
+    assert asked(table) == []
+    with temporary_settings(spark, {FOOTERS_SETTING: "always"}):
+        assert rows(table) == [(0, 1)]
+
+
+def removed_by_java(table):
+    """Every schema but the current one."""
+    gone = table.metadata.schemas_by_id.keys() - {table.metadata.current_schema_id}
+    table.port.run(MetadataOperation(lambda base: [RemoveSchemas(tuple(gone))]))
+
+
+def removed_by_frazil(table):
+    table.maintenance.remove_unused_specs_and_schemas()
+
+
+@pytest.mark.parametrize(("remove", "footers"), [(removed_by_java, 64), (removed_by_frazil, 1)])
+def test_names_of_schemas_that_are_gone(spark, lake, monkeypatch, remove, footers):
+    """A file with the names of two columns the other way round is read by its ids alone."""
+    monkeypatch.setattr(file_layouts, "CHECKED_FILES", footers)
+    table = lake.create_table("db.t", "a int, b int")
+
+    def swap():
+        for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+            with table.update_schema() as update:
+                update.rename_column(old, new)
+
+    swap()
+    table.append(spark.sql("select 1 b, 2 a"))
+    swap()
+    table.append(spark.sql("select 3 a, 4 b"))
+    table.append(spark.sql("select 1 a, 5 b"))
+    head = table.metadata.current_snapshot_id
+    table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
+    assert list(table.metadata.snapshots_by_id) == [head]
+    remove(table)
+    assert sorted(map(tuple, table.to_df().where("a = 1").collect())) == [(1, 2), (1, 5)]

@@ -79,7 +79,7 @@ def survey(
     many a sample: one file without ids in it, and all of them are.
 
     Args:
-        asks_footers: whether entries alone never tell enough.
+        asks_footers: whether every footer is read in any case.
     """
     is_parquet = files["file_format"] == "parquet"
     needs_more = table.mapping is not None or any(_may_need_more(f, metadata) for f in fields)
@@ -89,7 +89,7 @@ def survey(
     looked_at = files.filter(is_parquet & ~trusted)
     parquet = looked_at["file_path"]
     sizes = dict(zip(parquet, looked_at["file_size_in_bytes"], strict=True))
-    everything = needs_more or len(parquet) <= CHECKED_FILES
+    everything = needs_more or asks_footers or len(parquet) <= CHECKED_FILES
     sample = parquet if everything else parquet.gather_every(len(parquet) // CHECKED_FILES)
     facts = (file_facts if everything else sampled_facts)(io, sample.to_list(), sizes)
     if not everything and not all(known.has_field_ids for known in facts.values()):

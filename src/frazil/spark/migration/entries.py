@@ -159,7 +159,8 @@ class EntryMaker:
             nan_value_counts=metrics.nan_value_counts if has_statistics else None,
             lower_bounds=metrics.lower_bounds if has_statistics else None,
             upper_bounds=metrics.upper_bounds if has_statistics else None,
-            split_offsets=metrics.split_offsets or None,
+            # As in Java, only writers note them: a read then looks whether columns are left out.
+            split_offsets=None,
             sort_order_id=None,
         )
         return Found(entry, columns.names)

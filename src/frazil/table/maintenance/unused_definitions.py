@@ -20,7 +20,9 @@ def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
     """Remove partition specs and schemas that no snapshot uses; current ones stay.
 
     A snapshot uses its own schema, and the newest one of each dropped column that an equality
-    delete of its files compares or that a spec of its files is made of: the type stands there.
+    delete of its files compares or that a spec of its files is made of: the type stands there. The
+    newest schema stays too, so that its id is given to no other one and a gap in the ids tells of
+    schemas that are gone: files may have been written with them.
     """
 
     def updates(base: TableMetadata) -> list[Update]:
@@ -30,7 +32,7 @@ def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
             for manifest in listed
         }
         specs = {base.default_spec_id, *(m.partition_spec_id for m in manifests.values())}
-        schemas = {base.current_schema_id}
+        schemas = {base.current_schema_id, max(base.schemas_by_id)}
         schemas.update(s.schema_id for s in base.snapshots if s.schema_id is not None)
         schemas |= _schemas_of_dropped(io, base, specs, schemas, manifests.values())
         unused_specs = tuple(sorted(base.specs_by_id.keys() - specs))

@@ -1,11 +1,15 @@
-"""Which data files need no look at their footers, since their entries say who wrote them.
+"""Which data files need no look at their footers, since table and entries say who wrote them.
 
-Writers of tables give every column its field id and store each type as the table format says. They
-name files in ways of their own, below the table's data location, and note in the entry where row
-groups start. Files that were only added to a table (`add_files`, `migrate`) come from anywhere
-under any name, and have no ids; their snapshots look like any append's. Their tables have a name
-mapping, without which no file of theirs can be read by Java. Where a rule is wrong nonetheless,
-Spark refuses the file, since it has no ids: no row can be wrong.
+A file is trusted where its name is one that Frazil's or Java's writers give, and the snapshot that
+added it is still there and says that Frazil or Java made it. Three things follow, and no more:
+
+- It has field ids. Files that were only added to a table (`add_files`, `migrate`) have none, and
+  their snapshots look like any append's; their tables have a name mapping, without which Java reads
+  none of them. Where the rule is wrong nonetheless Spark refuses the file: no row can be wrong.
+- Its columns have names of schemas that are known: the schema of its snapshot is kept with it.
+- It has the columns that it is partitioned by. The specification lets writers leave out those whose
+  value the entry has (identity), so this follows of Frazil's snapshots alone, and a file of Java's
+  in a spec with such a column is looked at.
 """
 
 from __future__ import annotations
@@ -35,6 +39,11 @@ _NAME: Final = (
     rf"|/{_UUID}/(?:[^/=]+=[^/]*/)*part-\d{{5,}}-{_UUID}[.-][^/]*\.parquet$"
 )
 
+_LIBRARY: Final = "iceberg-version"
+_FRAZIL: Final = "Frazil "
+_JAVA: Final = "Apache Iceberg "
+"""How summaries of snapshots say by which library they were made."""
+
 
 def are_footers_asked(spark: SparkSession) -> bool:
     """Whether a session asks for footers in any case.
@@ -56,21 +65,40 @@ def trusted_layout(metadata: TableMetadata) -> Layout:
 def is_trusted(
     metadata: TableMetadata, files: pl.DataFrame, mapping: NameMapping | None
 ) -> pl.Series:
-    """Whether the entry of each of a plan's files tells enough.
+    """Whether table and entry tell enough of each of a plan's files.
 
     Args:
-        mapping: the table's, with which none does.
+        mapping: the table's, with which they tell of none.
     """
     if mapping is not None or known_schemas(metadata) is None:
         return pl.repeat(False, len(files), dtype=pl.Boolean, eager=True)
     folder = f"{data_location(metadata).rstrip('/')}/"
     path = pl.col("file_path")
+    may_lack_columns = [
+        spec.spec_id for spec in metadata.partition_specs if spec.identity_source_ids
+    ]
+    by_frazil = pl.col("snapshot_id").is_in(_snapshots_of(metadata, files, _FRAZIL))
+    by_java = pl.col("snapshot_id").is_in(_snapshots_of(metadata, files, _JAVA))
     return files.select(
         (pl.col("file_format") == "parquet")
         & pl.col("split_offsets").is_not_null()
         & path.str.starts_with(folder)
         & path.str.contains(_NAME)
+        & (by_frazil | (by_java & ~pl.col("spec_id").is_in(may_lack_columns))).fill_null(False)
     ).to_series()
+
+
+def _snapshots_of(metadata: TableMetadata, files: pl.DataFrame, library: str) -> list[int]:
+    """The snapshots that added some of the files by a library, and whose schemas are known."""
+    kept = metadata.snapshots_at_hand
+    added = (kept.get(snapshot_id) for snapshot_id in files["snapshot_id"].unique())
+    return [
+        snapshot.snapshot_id
+        for snapshot in added
+        if snapshot is not None
+        and snapshot.schema_id in metadata.schemas_by_id
+        and (snapshot.summary or {}).get(_LIBRARY, "").startswith(library)
+    ]
 
 
 def known_schemas(metadata: TableMetadata) -> Sequence[Schema] | None:
