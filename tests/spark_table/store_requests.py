@@ -1,0 +1,91 @@
+"""Statements on tables of S3, whose requests the store counts: a line for each of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+import frazil
+from s3_counted import counted_s3
+
+ROWS = "SELECT int(id) id, int(id % 8) p, string(id) v FROM range(80)"
+NESTED = "SELECT int(id) id, int(id % 8) p, struct(int(id) AS x) s FROM range(80)"
+TABLE = (
+    "CREATE TABLE db.{} ({}) USING iceberg PARTITIONED BY (p) TBLPROPERTIES "
+    "('write.delete.mode'='merge-on-read', 'write.merge.mode'='merge-on-read')"
+)
+MERGE = (
+    "MERGE INTO db.t t USING (SELECT int(id * 3) id, int(id * 3 % 8) p, 'm' v FROM range(10)) s "
+    "ON t.id = s.id AND t.p = s.p WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN "
+    "INSERT *"
+)
+READ = "SELECT * FROM db.t"
+
+
+def main(folder, settings):
+    with counted_s3() as store:
+        given = store.properties
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        hadoop = {
+            "endpoint": given["s3.endpoint"],
+            "endpoint.region": given["s3.region"],
+            "access.key": given["s3.access-key-id"],
+            "secret.key": given["s3.secret-access-key"],
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+        }
+        for name, value in hadoop.items():
+            builder.config(f"spark.hadoop.fs.s3a.{name}", value)
+        for name, value in json.loads(settings).items():
+            builder.config(name, value)
+        spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+        place = store.new_bucket("lake")
+
+        def opened():
+            return frazil.connect(
+                spark, uri=f"sqlite:///{folder}/c.db", warehouse=f"{place}/w", **given
+            )
+
+        lake = opened()
+        lake.create_namespace("db")
+        lake.sql(TABLE.format("t", "id INT, p INT, v STRING"))
+        lake.sql(TABLE.format("n", "id INT, p INT, s STRUCT<x: INT>"))
+        for _ in range(3):
+            lake.sql(f"INSERT INTO db.t {ROWS}")
+        count, again = "SELECT count(*) FROM db.t", opened()
+        for name, statement in {
+            "read again": lambda: lake.sql(READ).collect(),
+            "first read": lambda: again.sql(READ).collect(),
+            "first read of a partition": lambda: opened().sql(f"{READ} WHERE p = 3").collect(),
+            "count": lambda: lake.sql(count).collect(),
+            "files": lambda: opened().sql("SELECT file_path FROM db.t.files").collect(),
+            "append of 1 file": lambda: lake.sql("INSERT INTO db.t VALUES (1000, 1, 'x')"),
+            "append into 8 partitions": lambda: lake.sql(f"INSERT INTO db.t {ROWS}"),
+            "nested append": lambda: lake.sql(f"INSERT INTO db.n {NESTED}"),
+            "delete": lambda: lake.sql("DELETE FROM db.t WHERE id IN (3, 11)"),
+            "merge": lambda: lake.sql(MERGE),
+            "delete of a partition": lambda: lake.sql("DELETE FROM db.t WHERE p = 7"),
+            "manifests": lambda: lake.call("CALL system.rewrite_manifests('db.t')").collect(),
+            "compaction": lambda: lake.call(
+                "CALL system.rewrite_data_files(table => 'db.t', "
+                "options => map('min-input-files', '2'))"
+            ).collect(),
+            "orphans": lambda: lake.call(
+                "CALL system.remove_orphan_files(table => 'db.t', dry_run => true)"
+            ).collect(),
+            "expiry": lambda: lake.load_table("db.t").maintenance.expire_snapshots(
+                older_than="2999-01-01", retain_last=1
+            ),
+            "purge": lambda: lake.sql("DROP TABLE db.t PURGE"),
+        }.items():
+            store.take()
+            statement()
+            counted = store.take()
+            print(json.dumps([name, len(counted), dict(counted.kinds)]))
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,33 @@
+"""How many requests statements send to an object store: no change adds one unseen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from programs import run_program
+
+pytestmark = pytest.mark.check
+
+# Spark's connector asks more for some files than for others, by the order of its threads.
+AT_MOST: dict[str, int] = {}
+
+
+def test_a_statement_sends_no_request_more(tmp_path):
+    jars = Path(pyspark.__file__).parent / "jars"
+    version = next(jars.glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+    settings = {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{version}"}
+    program = Path(__file__).with_name("store_requests.py")
+    printed = run_program(program, tmp_path, json.dumps(settings))
+    found = {
+        name: (count, kinds)
+        for name, count, kinds in (
+            json.loads(line) for line in printed.splitlines() if line.startswith("[")
+        )
+    }
+    assert found.keys() == AT_MOST.keys()
+    more = {name: each for name, each in found.items() if each[0] > AT_MOST[name]}
+    assert more == {}
