@@ -167,6 +167,7 @@ def test_names_of_writers(spark, lake):
         (JAVA, ["bucket(4, id)"], True),
         (JAVA, ["p"], False),
         ({"iceberg-version": "0.7.0"}, [], False),
+        ({"engine-name": "frazil"}, [], False),
     ],
 )
 def test_who_made_the_snapshot(spark, lake, properties, partitions, expected):

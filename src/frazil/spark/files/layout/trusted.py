@@ -1,7 +1,8 @@
 """Which data files need no look at their footers, since table and entries say who wrote them.
 
 A file is trusted where its name is one that Frazil's or Java's writers give, and the snapshot that
-added it is still there and says that Frazil or Java made it. Three things follow, and no more:
+added it is still there and says that Frazil on Spark or Java made it; files that an engine of its
+own commits by `table.files` are in snapshots without Spark. Three things follow, and no more:
 
 - It has field ids. Files that were only added to a table (`add_files`, `migrate`) have none, and
   their snapshots look like any append's; their tables have a name mapping, without which Java reads
@@ -14,8 +15,8 @@ added it is still there and says that Frazil or Java made it. Three things follo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import polars as pl
 from pyspark.sql import SparkSession
@@ -39,10 +40,7 @@ _NAME: Final = (
     rf"|/{_UUID}/(?:[^/=]+=[^/]*/)*part-\d{{5,}}-{_UUID}[.-][^/]*\.parquet$"
 )
 
-_LIBRARY: Final = "iceberg-version"
-_FRAZIL: Final = "Frazil "
-_JAVA: Final = "Apache Iceberg "
-"""How summaries of snapshots say by which library they were made."""
+_Summary: TypeAlias = Mapping[str, str]
 
 
 def are_footers_asked(spark: SparkSession) -> bool:
@@ -77,8 +75,8 @@ def is_trusted(
     may_lack_columns = [
         spec.spec_id for spec in metadata.partition_specs if spec.identity_source_ids
     ]
-    by_frazil = pl.col("snapshot_id").is_in(_snapshots_of(metadata, files, _FRAZIL))
-    by_java = pl.col("snapshot_id").is_in(_snapshots_of(metadata, files, _JAVA))
+    by_frazil = pl.col("snapshot_id").is_in(_snapshots_of(metadata, files, _is_by_frazil))
+    by_java = pl.col("snapshot_id").is_in(_snapshots_of(metadata, files, _is_by_java))
     return files.select(
         (pl.col("file_format") == "parquet")
         & pl.col("split_offsets").is_not_null()
@@ -88,8 +86,10 @@ def is_trusted(
     ).to_series()
 
 
-def _snapshots_of(metadata: TableMetadata, files: pl.DataFrame, library: str) -> list[int]:
-    """The snapshots that added some of the files by a library, and whose schemas are known."""
+def _snapshots_of(
+    metadata: TableMetadata, files: pl.DataFrame, is_by: Callable[[_Summary], bool]
+) -> list[int]:
+    """The snapshots that added some of the files, of known schemas and with such a summary."""
     kept = metadata.snapshots_at_hand
     added = (kept.get(snapshot_id) for snapshot_id in files["snapshot_id"].unique())
     return [
@@ -97,8 +97,17 @@ def _snapshots_of(metadata: TableMetadata, files: pl.DataFrame, library: str) ->
         for snapshot in added
         if snapshot is not None
         and snapshot.schema_id in metadata.schemas_by_id
-        and (snapshot.summary or {}).get(_LIBRARY, "").startswith(library)
+        and is_by(snapshot.summary or {})
     ]
+
+
+def _is_by_frazil(summary: _Summary) -> bool:
+    library = summary.get("iceberg-version", "")
+    return library.startswith("Frazil ") and summary.get("engine-name") == "spark"
+
+
+def _is_by_java(summary: _Summary) -> bool:
+    return summary.get("iceberg-version", "").startswith("Apache Iceberg ")
 
 
 def known_schemas(metadata: TableMetadata) -> Sequence[Schema] | None:
