@@ -84,7 +84,7 @@ def log_in(client: httpx.Client, token: str, **fields: str) -> httpx.Response:
 @contextmanager
 def browser(server: Running, token: str | None = None) -> Iterator[httpx.Client]:
     """A client that asks as browsers do, logged in with a token."""
-    with httpx.Client(**PLAIN, base_url=server.uri, headers=HTML, timeout=30) as client:
+    with httpx.Client(**PLAIN, base_url=server.uri, headers=HTML) as client:
         if token is not None:
             assert log_in(client, token).status_code == 303
         yield client
@@ -425,7 +425,7 @@ def test_any_worker_knows_who_is_logged_in(lake: Path) -> None:
     file.write_text(BOTH)
     program, uri = started(lake / "lake", "--workers", "2", "--token-file", str(file))
     try:
-        with httpx.Client(**PLAIN, base_url=uri, headers=HTML, timeout=30) as client:
+        with httpx.Client(**PLAIN, base_url=uri, headers=HTML) as client:
             assert log_in(client, SALES).status_code == 303
             held = dict(client.cookies)
         for _ in range(20):
