@@ -431,9 +431,7 @@ def test_any_worker_knows_who_is_logged_in(lake: Path) -> None:
             assert log_in(client, SALES).status_code == 303
             held = dict(client.cookies)
         for _ in range(20):
-            with httpx.Client(
-                **PLAIN, base_url=uri, headers=HTML, cookies=held, timeout=30
-            ) as client:
+            with httpx.Client(**slow, cookies=held) as client:
                 assert client.get("/").status_code == 200
         assert SALES not in program.said
     finally:
