@@ -104,14 +104,14 @@ def path_of(*name: str) -> str:
     return f"/v1/namespaces/{'%1F'.join(levels)}/tables/{last}"
 
 
+NAMES = [
+    ("sales", ".."), ("hr", "people"), ("sales", "nothing"), ("deep", "er", "a/b"),
+    ("sales", "orders"), ("hr", "nothing"), ("deep", "top"), ("nowhere", "t"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("method", in_circles(["GET", "HEAD"], test=1))
-@pytest.mark.parametrize(
-    "name",
-    [
-        ("sales", "orders"), ("sales", ".."), ("sales", "nothing"), ("hr", "people"),
-        ("hr", "nothing"), ("deep", "er", "a/b"), ("deep", "top"), ("nowhere", "t"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", in_circles(map(pytest.param, NAMES), test=4))
 def test_a_table_is_shown_to_whom_the_protocol_gives_it(
     server: Running, name: tuple[str, ...], method: str
 ) -> None:
@@ -193,7 +193,7 @@ ACCEPTS = {
 }
 
 
-@pytest.mark.parametrize("case", ACCEPTS)
+@pytest.mark.parametrize("case", in_circles(ACCEPTS, test=4))
 def test_who_asks_for_no_page_gets_the_answer_of_the_protocol(server: Running, case: str) -> None:
     accept, is_page = ACCEPTS[case]
     for token, status in ((None, 401), (OWNER, 200 if is_page else 404)):
@@ -269,7 +269,7 @@ FOREIGN: dict[str, Mapping[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", FOREIGN)
+@pytest.mark.parametrize("case", in_circles(FOREIGN, test=5))
 @pytest.mark.parametrize("path", in_circles(["/login", "/logout"], test=1))
 def test_a_form_of_another_site_is_refused(server: Running, path: str, case: str) -> None:
     with browser(server) as client:
