@@ -130,6 +130,12 @@ EARLIER_ROWS_OF_A_WORD: Final = 16
 
 # -- data files ----
 
+COPIED_BYTES_HERE: Final = 16 << 20
+COPIED_VALUES_HERE: Final = 4_000_000
+COPIED_FILES_HERE: Final = 256
+"""A group of a compaction with at most so much of each is copied here: a job of Spark's and its
+Python take longer. Measured by `compaction` of ``make bench ONLY=stores``."""
+
 SHUFFLE_PARTS: Final = 64
 """A shuffle has at least so many parts, of which Spark makes tasks of equal bytes: with few parts
 the heaviest one decides, or a partition's rows are cut into more files than they need."""

@@ -385,9 +385,14 @@ class FileWrite:
 
     def staged_entries(self, entries: Sequence[str]) -> list[DataFile]:
         """Return what tasks tell of their files, in the order of paths; the rest goes."""
-        staged = [entry_from_text(entry, self.partition_type) for entry in entries]
+        staged = self.told_files(entries)
         self.staging.keep_only(staged)
-        return sorted(staged, key=lambda entry: entry.file_path)
+        return staged
+
+    def told_files(self, entries: Sequence[str]) -> list[DataFile]:
+        """Return what tasks tell of their files, in the order of paths."""
+        told = [entry_from_text(entry, self.partition_type) for entry in entries]
+        return sorted(told, key=lambda entry: entry.file_path)
 
     def listed(self) -> list[FileInfo]:
         """The files that lie in the folder, but for hidden ones, in the order of their paths."""

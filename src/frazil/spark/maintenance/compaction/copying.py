@@ -1,7 +1,8 @@
 """Rows that nothing changes go from files into files by Arrow, without becoming rows of Spark.
 
 Decoding and encoding is most of what bin packing costs, and Arrow does it in a third of the time.
-Executors copy; files that need more than a copy are left to Spark's own reader and writer.
+Executors copy, but for a group that is copied here sooner than a job of Spark's begins. Files that
+need more than a copy are left to Spark's own reader and writer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import InvalidDataFileError, StorageError
 from frazil.format import types as I
@@ -27,6 +27,7 @@ from frazil.format.schema import Schema
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.maintenance.compaction.groups import FileGroup
 from frazil.spark.row_level.target import Target
+from frazil.spark.session import costs
 from frazil.spark.session.packages import have_packages, lacks_packages
 from frazil.spark.session.tasks import map_batches, own_error
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
@@ -105,18 +106,25 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
     Raises:
         InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
     """
-    spark, io = files.spark, files.io
     nothing = Copied([], files, tasks)
-    write = FileWrite.planned(files.metadata, io, options, files.written_schema, DATA_FILES, None)
-    if write.options.parquet.keys() - _OF_PARQUET or not have_packages(spark):
+    write = FileWrite.planned(
+        files.metadata, files.io, options, files.written_schema, DATA_FILES, None
+    )
+    if write.options.parquet.keys() - _OF_PARQUET:
+        return nothing
+    here = _is_little(files)
+    if not here and not have_packages(files.spark):
         return nothing
     numbers = _tasks_of(files, tasks)
+    copy = _Copy(write.arrow_task(), files.io, files.schema, files.lineage)
     write.staging.make()
     try:
-        copy = _Copy(write.arrow_task(), io, files.schema, files.lineage)
-        sources = _sources(spark, files, numbers, tasks)
-        rows = map_batches(sources, copy, "entry string, left int").collect()
-        staged = write.staged_entries([row["entry"] for row in rows if row["entry"] is not None])
+        sources = _sources(files, numbers)
+        rows = _copied_here(copy, sources) if here else _copied_there(files, copy, sources, tasks)
+        left = [row["left"] for row in rows if row["left"] is not None]
+        entries = [row["entry"] for row in rows if row["entry"] is not None]
+        # Nothing is tried twice here, so that files without entries are those of files left.
+        staged = write.told_files(entries) if here and not left else write.staged_entries(entries)
         added = write.staging.publish(staged, write.final_path)
     except PySparkException as error:
         write.staging.discard()
@@ -129,8 +137,18 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
     except BaseException:
         write.staging.discard()
         raise
-    left = [row["left"] for row in rows if row["left"] is not None]
     return Copied(added, files.where(pl.Series(np.isin(numbers, left))), len(left))
+
+
+def _is_little(files: Target) -> bool:
+    """Whether a job of Spark's would cost more than to copy the files here."""
+    frame = files.plan.files
+    values = int(frame["record_count"].sum()) * len(files.written_schema.fields)
+    return (
+        len(frame) <= costs.COPIED_FILES_HERE
+        and int(frame["file_size_in_bytes"].sum()) <= costs.COPIED_BYTES_HERE
+        and values <= costs.COPIED_VALUES_HERE
+    )
 
 
 def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
@@ -143,11 +161,9 @@ def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def _sources(
-    spark: SparkSession, files: Target, numbers: npt.NDArray[np.int64], tasks: int
-) -> DataFrame:
+def _sources(files: Target, numbers: npt.NDArray[np.int64]) -> pa.Table:
     """What each task has to know of its files."""
-    table = pa.table(
+    return pa.table(
         {
             "file": pa.array(numbers, pa.int32()),
             "place": pa.array(range(len(numbers)), pa.int64()),
@@ -157,7 +173,23 @@ def _sources(
             "sequence_number": files.plan.files["sequence_number"].to_arrow(),
         }
     )
-    return spark.createDataFrame(table, _SOURCES).repartitionById(tasks, "file")
+
+
+def _copied_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
+    """Let this process copy, one task after the other."""
+    tasks = [sources.filter(pc.equal(sources["file"], n)) for n in pc.unique(sources["file"])]
+    return [
+        row for task in tasks for made in copy(iter(task.to_batches())) for row in made.to_pylist()
+    ]
+
+
+def _copied_there(
+    files: Target, copy: _Copy, sources: pa.Table, tasks: int
+) -> list[Mapping[str, Any]]:
+    """Let executors copy."""
+    spread = files.spark.createDataFrame(sources, _SOURCES).repartitionById(tasks, "file")
+    rows = map_batches(spread, copy, "entry string, left int").collect()
+    return [row.asDict() for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +257,10 @@ class _Copy:
                     rows = pa.RecordBatch.from_arrays(columns, schema=written)
                     yield rows, RowSource(path, position, batch.num_rows)
                     position += batch.num_rows
-        except pa.ArrowInvalid as error:
-            raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
 
 
 def _read_together(
