@@ -168,12 +168,12 @@ class ArrowTask:
         )
 
     def copied(
-        self, batches: Iterator[tuple[pa.RecordBatch, RowSource]]
+        self, batches: Iterator[tuple[pa.RecordBatch, RowSource | None]]
     ) -> Iterator[pa.RecordBatch]:
         """Write rows of one partition that are in the types of `arrow_schema` already.
 
         Args:
-            batches: rows, and where they come from, which the files' footers will say.
+            batches: rows, and where they come from, if the files' footers are to say it.
         """
         return self._written(
             ((), batch.columns, source) for batch, source in batches if batch.num_rows

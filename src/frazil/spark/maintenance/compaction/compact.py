@@ -104,11 +104,13 @@ class Compact:
         if head is None:
             return CompactionResult()
         target = Target.of(port.spark, base, port.io, head, where=implied)
+        groups = self.choose(base, target.plan, chosen)
         rewriter = Rewriter(target=target, arrangement=arrangement, options=chosen)
+        rewriter = rewriter.knowing_deletes(groups)
         run = _Run(
             rewriter=rewriter,
             committer=Committer(port=port, rewriter=rewriter, start=head, options=commit),
-            groups=self.choose(base, target.plan, chosen),
+            groups=groups,
             tell=self.on_progress or _tell_nobody,
         )
         # Every row is read once: resolving equality deletes first would be another pass.

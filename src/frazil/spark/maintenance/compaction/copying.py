@@ -24,8 +24,10 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.maintenance.compaction.groups import FileGroup
+from frazil.spark.maintenance.compaction.known_deletes import KnownDeletes
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
 from frazil.spark.session.packages import have_packages, lacks_packages
@@ -40,7 +42,8 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 
 _LEGACY: Final = b"org.apache.spark.legacy"
 _SOURCES: Final = (
-    "file int, place bigint, path string, size bigint, first_row_id bigint, sequence_number bigint"
+    "file int, place bigint, ordinal bigint, path string, size bigint, first_row_id bigint, "
+    "sequence_number bigint"
 )
 _ROWS_AT_ONCE: Final = 1 << 17
 _WHOLE_BYTES: Final = 4 << 20
@@ -59,14 +62,22 @@ _OF_PARQUET: Final = {"parquet.dictionary.page.size", "parquet.page.size", "parq
 """Settings that both writers have."""
 
 
-def can_copy(metadata: TableMetadata, files: Target, group: FileGroup) -> bool:
-    """Return whether a group's rows may stay as they are: nothing is deleted, sorted or added."""
+def can_copy(metadata: TableMetadata, group: FileGroup) -> bool:
+    """Return whether a group's rows may stay as they are: none is sorted, none gets columns."""
     return (
         metadata.sort_order.is_unsorted
         and group.is_of_output_spec
-        and not group.has_deletes
         and all(_is_copied(field.field_type) for field in metadata.schema.fields)
-        and all(each.lower() == "parquet" for each in files.plan.files["file_format"].unique())
+    )
+
+
+def is_little(metadata: TableMetadata, group: FileGroup) -> bool:
+    """Return whether a job of Spark's would cost more than to copy a group here."""
+    values = group.record_count * len(metadata.schema.fields)
+    return (
+        group.files_count <= costs.COPIED_FILES_HERE
+        and group.size_in_bytes <= costs.COPIED_BYTES_HERE
+        and values <= costs.COPIED_VALUES_HERE
     )
 
 
@@ -95,13 +106,22 @@ class Copied:
     tasks: int
 
 
-def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
+def copied(
+    files: Target,
+    group: FileGroup,
+    *,
+    options: dict[str, str],
+    tasks: int,
+    known: KnownDeletes,
+) -> Copied:
     """Copy the rows of files into new ones, of those that take no more than a copy.
 
     Args:
-        files: of one partition, without deletes.
+        files: of the group.
+        group: of one partition.
         options: of the write, by the names of Java's write options.
         tasks: how many files are written beside each other.
+        known: which rows are deleted, where deletes apply.
 
     Raises:
         InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
@@ -110,13 +130,17 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
     write = FileWrite.planned(
         files.metadata, files.io, options, files.written_schema, DATA_FILES, None
     )
-    if write.options.parquet.keys() - _OF_PARQUET:
+    is_parquet = all(each.lower() == "parquet" for each in files.plan.files["file_format"].unique())
+    if not is_parquet or write.options.parquet.keys() - _OF_PARQUET:
         return nothing
-    here = _is_little(files)
+    here = is_little(files.metadata, group)
+    if group.has_deletes and not (here and known.cover(files)):
+        return nothing
     if not here and not have_packages(files.spark):
         return nothing
     numbers = _tasks_of(files, tasks)
-    copy = _Copy(write.arrow_task(), files.io, files.schema, files.lineage)
+    words = known.words if group.has_deletes else None
+    copy = _Copy(write.arrow_task(), files.io, files.schema, files.lineage, words)
     write.staging.make()
     try:
         sources = _sources(files, numbers)
@@ -140,17 +164,6 @@ def copied(files: Target, *, options: dict[str, str], tasks: int) -> Copied:
     return Copied(added, files.where(pl.Series(np.isin(numbers, left))), len(left))
 
 
-def _is_little(files: Target) -> bool:
-    """Whether a job of Spark's would cost more than to copy the files here."""
-    frame = files.plan.files
-    values = int(frame["record_count"].sum()) * len(files.written_schema.fields)
-    return (
-        len(frame) <= costs.COPIED_FILES_HERE
-        and int(frame["file_size_in_bytes"].sum()) <= costs.COPIED_BYTES_HERE
-        and values <= costs.COPIED_VALUES_HERE
-    )
-
-
 def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
     """Which task copies which file: neighbours of about as many bytes."""
     sizes = files.plan.files["file_size_in_bytes"].to_numpy()
@@ -167,6 +180,7 @@ def _sources(files: Target, numbers: npt.NDArray[np.int64]) -> pa.Table:
         {
             "file": pa.array(numbers, pa.int32()),
             "place": pa.array(range(len(numbers)), pa.int64()),
+            "ordinal": files.plan.files["ordinal"].cast(pl.Int64).to_arrow(),
             "path": files.plan.files["file_path"].to_arrow(),
             "size": files.plan.files["file_size_in_bytes"].cast(pl.Int64).to_arrow(),
             "first_row_id": files.plan.files["first_row_id"].to_arrow(),
@@ -198,12 +212,14 @@ class _Copy:
 
     Attributes:
         lineage: the columns of row lineage that are written beside the table's.
+        deleted: the positions of deleted rows by the file's ordinal; None where none is.
     """
 
     task: ArrowTask
     io: FileIO
     schema: Schema
     lineage: tuple[I.NestedField, ...]
+    deleted: Mapping[int, Words] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files = [file for batch in batches for file in batch.to_pylist()]
@@ -221,7 +237,7 @@ class _Copy:
 
     def _all_rows(
         self, sources: Sequence[Mapping[str, Any]]
-    ) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
+    ) -> Iterator[tuple[pa.RecordBatch, RowSource | None]]:
         for together in _read_together(sources):
             small = [
                 str(source["path"])
@@ -235,7 +251,7 @@ class _Copy:
 
     def _rows(
         self, source: Mapping[str, Any], content: bytes | None
-    ) -> Iterator[tuple[pa.RecordBatch, RowSource]]:
+    ) -> Iterator[tuple[pa.RecordBatch, RowSource | None]]:
         path = str(source["path"])
         wanted = arrow_schema(self.schema)
         written = arrow_schema(Schema((*self.schema.fields, *self.lineage)))
@@ -249,18 +265,36 @@ class _Copy:
                 _refuse_other_calendars(file.metadata.metadata or {}, path)
                 names = _names(file.schema_arrow, wanted, path)
                 kept = _lineage_names(file.schema_arrow) if self.lineage else {}
-                position = 0
+                position, gone = 0, self._gone(source)
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *kept.values()]):
                     columns = [batch.column(name) for name in names]
                     if self.lineage:
                         columns += _lineage(batch, kept, source, position)
                     rows = pa.RecordBatch.from_arrays(columns, schema=written)
-                    yield rows, RowSource(path, position, batch.num_rows)
+                    if self.deleted is None:
+                        yield rows, RowSource(path, position, batch.num_rows)
+                    else:
+                        yield _without(rows, gone, position), None
                     position += batch.num_rows
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
         except (pa.ArrowException, OSError) as error:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
+
+    def _gone(self, source: Mapping[str, Any]) -> Longs:
+        """The positions of a file's deleted rows, in order."""
+        words = (self.deleted or {}).get(int(source["ordinal"]))
+        return np.zeros(0, dtype=np.int64) if words is None else words.values()
+
+
+def _without(rows: pa.RecordBatch, gone: Longs, first: int) -> pa.RecordBatch:
+    """Rows without those that are deleted of the file in which they begin at a position."""
+    start, end = np.searchsorted(gone, [first, first + rows.num_rows])
+    if start == end:
+        return rows
+    keep = np.ones(rows.num_rows, dtype=np.bool_)
+    keep[gone[start:end] - first] = False
+    return rows.filter(pa.array(keep))
 
 
 def _read_together(

@@ -13,8 +13,9 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import data_files
 from frazil.spark.maintenance.compaction.arranging.arrangement import Arrangement, BinPack, SortBy
-from frazil.spark.maintenance.compaction.copying import Copied, can_copy, copied
+from frazil.spark.maintenance.compaction.copying import Copied, can_copy, copied, is_little
 from frazil.spark.maintenance.compaction.groups import FileGroup
+from frazil.spark.maintenance.compaction.known_deletes import KnownDeletes
 from frazil.spark.maintenance.compaction.options import CompactionOptions
 from frazil.spark.maintenance.compaction.results import FailedGroup
 from frazil.spark.row_level.target import Target
@@ -62,12 +63,14 @@ class Rewriter:
         target: the files, as they were at one snapshot.
         arrangement: of the rows in the new files.
         options: of the compaction.
+        known: what is deleted of groups that may be copied all the same.
         write_options: the user's own, by the names of Java's write options.
     """
 
     target: Target
     arrangement: Arrangement
     options: CompactionOptions
+    known: KnownDeletes = field(default_factory=KnownDeletes)
     write_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -79,6 +82,21 @@ class Rewriter:
     def io(self) -> FileIO:
         """The table's files."""
         return self.target.io
+
+    def knowing_deletes(self, groups: Iterable[FileGroup]) -> Rewriter:
+        """Return the same, knowing what is deleted of those groups that may be copied then."""
+        ordinals = [
+            ordinal
+            for group in groups
+            if group.has_deletes and self._may_copy(group) and is_little(self.metadata, group)
+            for ordinal in group.ordinals
+        ]
+        if not ordinals:
+            return self
+        return replace(self, known=KnownDeletes.of(self.target.only(ordinals)))
+
+    def _may_copy(self, group: FileGroup) -> bool:
+        return isinstance(self.arrangement, BinPack) and can_copy(self.metadata, group)
 
     def rewritten(self, group: FileGroup) -> RewrittenGroup:
         """Read a group, apply the deletes, and write its rows.
@@ -111,8 +129,8 @@ class Rewriter:
             **self.write_options,
         }
         copy = Copied([], files, tasks)
-        if isinstance(self.arrangement, BinPack) and can_copy(self.metadata, files, group):
-            copy = copied(files, options=options, tasks=tasks)
+        if self._may_copy(group):
+            copy = copied(files, group, options=options, tasks=tasks, known=self.known)
         try:
             written = self._written(copy.left, group, options, tasks=copy.tasks, pieces=pieces)
         except BaseException:
