@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from compacted_tables import Modelled, files_in_metadata, files_on_disk, row
 
-from ci_share import in_circles, only_in_soak, these
+from ci_share import in_circles, only_in_check, only_in_soak, these
 from frazil.errors import ConfigurationError, PredicateError, UnsupportedError, ValidationError
+from frazil.spark.session import costs
+from frazil.storage.parquet.row_sources import row_sources
 
 
 @pytest.mark.check
@@ -34,6 +36,18 @@ def test_small_files_become_one_a_partition(lake, version, by):
     assert made.other().current_snapshot.operation == "replace"
     assert made.table.compact().rewritten_data_files_count == 0
     assert "nothing to do" in repr(made.table.compact())
+
+
+@pytest.mark.parametrize("version", [3, only_in_check(2)])
+def test_executors_copy_larger_groups(lake, monkeypatch, version):
+    """What is left to Spark's own reader and writer is told by no footer."""
+    monkeypatch.setattr(costs, "COPIED_FILES_HERE", 1)
+    made = Modelled(lake, version=version, by=("part",))
+    made.append(*range(20), files=2)
+    assert made.table.compact(rewrite_all=True).added_data_files_count == 2
+    made.check()
+    held = [row_sources(made.table.io, file["file_path"]) for file in made.data_files()]
+    assert [sum(source.count for source in each) for each in held] == [10, 10]
 
 
 @pytest.mark.check
