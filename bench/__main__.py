@@ -66,7 +66,7 @@ def main() -> int:
     """0 when every bar holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=sorted(MEASUREMENTS), help="one measurement")
-    with_parts = (catalogs, changes, contention, sql, maintenance)
+    with_parts = (catalogs, changes, contention, sql, maintenance, stores)
     parts = sorted({part for measurement in with_parts for part in measurement.PARTS})
     parser.add_argument("--part", choices=parts, help="one part of a measurement that has several")
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the big tables")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.s3_counted import Counted, CountedStore, counted_s3
 
@@ -20,6 +21,8 @@ REQUEST_MS = 30
 BY_SPARK = 1.15
 FIRST = 1.1
 AGAIN = 1.0
+PARTS = tuple(operations(Path()))
+"""An operation alone finds the table as its first three appends have left it."""
 
 
 def run(context: Context) -> Iterator[Figure]:
