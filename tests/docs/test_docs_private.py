@@ -11,7 +11,7 @@ OF_ITSELF = ("self", "cls", "type(self)")
 # Names of other libraries, which have no public way.
 OF_OTHERS = {"_strip_protocol", "_jvm", "_jdf", "_jsc", "_jsq", "_jsparkSession", "_jc",
              "_sparkSession", "_plan", "_alias", "_jreader", "_jwrite",
-             "_expr", "_unparsed_identifier", "_1", "_2",
+             "_expr", "_unparsed_identifier", "_gateway", "_1", "_2",
              "_render_traceback_", "_NAMES_TO_VALUES", "_VALUES_TO_NAMES"}  # fmt: skip
 
 

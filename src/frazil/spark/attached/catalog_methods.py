@@ -55,7 +55,8 @@ def _list_catalogs(
     names: SessionNames, plain: Plain, catalog: Any, pattern: str | None = None
 ) -> list[CatalogMetadata]:
     own = [CatalogMetadata(name, None) for name in names.lakes if matches(name, pattern)]
-    return sorted([*plain(catalog, pattern), *own], key=lambda each: str(each.name))
+    others = [each for each in plain(catalog, pattern) if each.name not in names.lakes]
+    return sorted([*others, *own], key=lambda each: str(each.name))
 
 
 def _current_database(names: SessionNames, plain: Plain, catalog: Any) -> str:

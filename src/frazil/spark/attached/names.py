@@ -72,12 +72,16 @@ class SessionNames:
         lake: the one that USE has set; None for Spark's own catalogs.
         namespace: what USE has set within it.
         reserved: first parts of names that are Spark's, in small letters.
+        in_spark: Spark itself finds their tables in a text.
+        hidden_in_spark: and their hidden columns, by names alone.
     """
 
     attached: Mapping[str, AttachedLake] = field(default_factory=dict)
     lake: str | None = None
     namespace: CurrentNamespace = field(default_factory=CurrentNamespace)
     reserved: Collection[str] = RESERVED
+    in_spark: bool = False
+    hidden_in_spark: bool = False
 
     @property
     def lakes(self) -> Mapping[str, AttachedLake]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import NoSuchNamespaceError, SqlSyntaxError, ValidationError
 from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, context_of
 from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parameters import Args
@@ -23,6 +25,10 @@ from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
 from frazil.spark.words import Word, WordReader, words_of
 
 _SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
+
+_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "TABLE", "("})
+_HIDDEN: Final = frozenset(each.name for each in METADATA_COLUMNS)
+_MADE_FOR_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION"})
 
 Plain = Callable[..., Any]
 """A method as Spark has it."""
@@ -54,7 +60,7 @@ def run_statement(
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
     words = _words(names, sqlQuery)
-    if words is None or (names.first_in(words) is None):
+    if words is None or names.first_in(words) is None or (_goes_to_spark(names, words)):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
     if words[0].keyword == "CALL":
@@ -75,6 +81,37 @@ def run_statement(
             return _on_a_lake(names, spark, text, args, {})
         finally:
             formatter.clear()
+
+
+def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
+    """Whether Spark finds the lakes in a statement, which are those outside of a transaction.
+
+    A transaction is a thread's, and the virtual machine calls back in another one.
+    """
+    is_known = names.in_spark and names.lake is None and names.begun is None
+    return is_known and _is_sparks(names, words)
+
+
+def names_hidden(words: Sequence[Word]) -> bool:
+    """Return whether a word may be the name of a hidden column."""
+    return any(word.text.lower() in _HIDDEN for word in words)
+
+
+def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
+    """Whether Spark runs a statement that names a lake: what it holds, or its hidden columns.
+
+    Spark does not know of a lake that USE has set when it looks for a name there.
+    """
+    keys = [word.keyword for word in words[:5]]
+    if keys[0] in ("BEGIN", "EXECUTE", "DECLARE"):
+        return True
+    if keys[0] == "CREATE" and _MADE_FOR_THE_SESSION.intersection(keys):
+        return "USING" not in keys and "GLOBAL" not in keys
+    if names.hidden_in_spark and keys[0] in _QUERIES and names_hidden(words):
+        return True
+    return any(
+        one.keyword == "IDENTIFIER" and other.keyword == "(" for one, other in pairwise(words)
+    )
 
 
 def _control(names: SessionNames, text: str) -> DataFrame:

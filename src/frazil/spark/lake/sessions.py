@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from frazil.catalog.protocol import Catalog
 from frazil.spark.attached.sessions import attach, detach
+from frazil.spark.catalog.sessions import install, uninstall
 
 
 class SessionCommands:
@@ -35,6 +36,7 @@ class SessionCommands:
             >>> df.writeTo("lake.db.trips").append()
         """
         attach(self.spark, self.catalog, name=name or self.catalog.name, owner=self)
+        install(self.spark)
 
     def detach(self) -> None:
         """Undo `attach`: the session's methods are Spark's own again.
@@ -43,3 +45,4 @@ class SessionCommands:
             >>> lake.detach()
         """
         detach(self)
+        uninstall(self.spark)

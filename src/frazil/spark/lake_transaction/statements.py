@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,9 +53,13 @@ class StatementTransactions:
         self._spark = spark
         self._begin = begin
         self._current = current
-        self._own = threading.local()
+        self._own: Any = threading.local()
         self._open: list[LakeTransaction] = []
         self._guard = threading.Lock()
+
+    def belong_to_the_session(self) -> None:
+        """Have one transaction for all threads: a server's statements come on changing ones."""
+        self._own = SimpleNamespace()
 
     @property
     def current(self) -> LakeTransaction | None:

@@ -45,6 +45,17 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     return found if is_connect(context.spark) else with_new_columns(found)
 
 
+def row_or_rows(bound: BoundText) -> DataFrame | dict[str, DataFrame]:
+    """Return the row of a query that metadata answers, else the rows of its tables by their names.
+
+    Raises:
+        AnalysisException: of Spark, where the mistake is in the query.
+    """
+    asked = asked_of_tables(bound.spark, bound, None)
+    row = None if asked is None else asked.row_of_metadata()
+    return _rows(bound, _wanted(bound, None, asked)) if row is None else row
+
+
 def wanted_rows(context: SqlContext, bound: BoundText) -> dict[str, DataFrame]:
     """Return the rows of a query's tables by their names, from the files that it would open."""
     asked = asked_of_tables(context.spark, bound, None)

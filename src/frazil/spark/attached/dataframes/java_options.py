@@ -48,7 +48,7 @@ _WRITE_TUNING: Final = frozenset(
 )
 """Taken for compatibility, without effect: checks are always made, replacing takes the schema."""
 
-_READS: Final = (
+READS: Final = (
     "snapshot-id",
     "as-of-timestamp",
     "branch",
@@ -58,6 +58,8 @@ _READS: Final = (
     "start-snapshot-id",
     "end-snapshot-id",
 )
+"""Options of a reader that say which rows."""
+
 _OVERWRITE_MODES: Final = ("overwrite-mode", "partitionOverwriteMode")
 """The Java runtime's name, and Spark's."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
@@ -123,7 +125,7 @@ class Given:
         if left:
             raise ConfigurationError(
                 f"{', '.join(left)}: no options of a read of a lake's table; there are "
-                f"{', '.join(_READS)}"
+                f"{', '.join(READS)}"
             )
 
 
@@ -172,13 +174,32 @@ def read_choice(given: Given, metadata: TableMetadata) -> ReadChoice:
     return ReadChoice(next(iter(said.values()), TableVersion()), start, end)
 
 
+def chosen_version(given: Given, metadata: TableMetadata) -> TableVersion:
+    """Return the version that a reader's options say, where they can say nothing else.
+
+    Raises:
+        ConfigurationError: an option is unknown or malformed.
+        UnsupportedError: they ask for what was appended between two snapshots.
+        ValidationError: two of them say which version.
+    """
+    choice = read_choice(given, metadata)
+    if choice.start is not None:
+        raise UnsupportedError(
+            "start-snapshot-id is not there for a client without Frazil: read the table's changes"
+        )
+    return choice.version
+
+
 def _version(value: Any, kind: str) -> TableVersion | None:
     return None if value is None else TableVersion(**{kind: value})
 
 
 def _named(text: str | None, metadata: TableMetadata) -> TableVersion | None:
-    if text is None:
-        return None
+    return None if text is None else named_version(text, metadata)
+
+
+def named_version(text: str, metadata: TableMetadata) -> TableVersion:
+    """Return the version that a text means: a snapshot by its id, or a reference by its name."""
     # A snapshot's id goes before a reference of that name.
     is_id = text.isascii() and text.isdigit()
     if is_id and (int(text) in metadata.snapshots_by_id or text not in metadata.refs):

@@ -308,7 +308,7 @@ def bind_tables(
                 has_others = True
                 continue
             if isinstance(named, NamedView):
-                relations[name] = _queried_view(context, use, named)
+                relations[name] = queried_view(context, use, named)
             else:
                 relations[name] = QueriedTable(context, use, named, ())
         changes.append((use.name.start, use.stop, f"{{{name}}}" if over_connect else name))
@@ -377,7 +377,14 @@ def as_sub_query(sql: str) -> str:
     return f"SELECT * FROM ({sql}\n)"  # noqa: S608 It is the view's own text.
 
 
-def _queried_view(context: SqlContext, use: TableUse, named: NamedView) -> QueriedView:
+def queried_view(context: SqlContext, use: TableUse, named: NamedView) -> QueriedView:
+    """Return a view at a place of a query.
+
+    Raises:
+        ValidationError: it is read as of a version, or reads itself.
+        UnsupportedError: it has no SQL that Spark reads.
+        NoSuchTableError: it reads what is not there.
+    """
     view = named.view
     name = shown(view.identifier)
     if use.version is not None or use.timestamp is not None:

@@ -8,7 +8,11 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from frazil.spark.session.by_session import BySession
 from frazil.spark.sql.parsers.table_name import TableName
+
+OWN_PARSERS: Final = BySession[Any]()
+"""Spark's own parser of each session that has another one."""
 
 _BETWEEN: Final = "\x01"
 _BELOW_ALIASES: Final = ("UnresolvedSubqueryColumnAliases", "Sample")
@@ -33,7 +37,8 @@ def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:
     # The parser is not in PySpark's own API; over Connect there is none, and sqlglot does it.
     session: Any = spark
     with _active(spark):
-        plan = session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+        parser = OWN_PARSERS.get(spark) or session._jsparkSession.sessionState().sqlParser()
+        plan = parser.parsePlan(query)
     if "UnresolvedRelation" not in plan.treeString():
         return []
     return list(_names(plan, frozenset(), is_aliased=False))

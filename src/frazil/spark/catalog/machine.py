@@ -1,0 +1,215 @@
+"""Objects of Python that Spark's virtual machine calls, and errors that it raises for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import (
+    FrazilError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+
+_CONDITIONS: Final[tuple[tuple[type[FrazilError], str], ...]] = (
+    (NoSuchTableError, "TABLE_OR_VIEW_NOT_FOUND"),
+    (TableAlreadyExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),
+    (NoSuchNamespaceError, "SCHEMA_NOT_FOUND"),
+    (NamespaceAlreadyExistsError, "SCHEMA_ALREADY_EXISTS"),
+    (NamespaceNotEmptyError, "SCHEMA_NOT_EMPTY"),
+)
+
+_OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
+"""A condition of Spark's that is nothing but a text."""
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The virtual machine beside a classic session, which calls back.
+
+    Attributes:
+        gateway: of py4j.
+    """
+
+    gateway: Any
+
+    @property
+    def jvm(self) -> Any:
+        """The view of its classes."""
+        return self.gateway.jvm
+
+    @property
+    def catalyst(self) -> Any:
+        """Spark's package of plans."""
+        return self.jvm.org.apache.spark.sql.catalyst
+
+    @property
+    def connector(self) -> Any:
+        """Spark's package of catalogs."""
+        return self.jvm.org.apache.spark.sql.connector
+
+    def sequence(self, values: Iterable[Any]) -> Any:
+        """Return values as an immutable sequence of Scala."""
+        return self.jvm.PythonUtils.toSeq(list(values))
+
+    def texts(self, values: Sequence[str]) -> Any:
+        """Return an array of strings."""
+        return self.array(self.jvm.java.lang.String, values)
+
+    def array(self, kind: Any, values: Sequence[Any]) -> Any:
+        """Return an array of objects of a class."""
+        made = self.gateway.new_array(kind, len(values))
+        for place, value in enumerate(values):
+            made[place] = value
+        return made
+
+    def map(self, values: dict[str, str]) -> Any:
+        """Return a map of Java."""
+        made = self.jvm.java.util.HashMap()
+        for key, value in values.items():
+            made.put(key, value)
+        return made
+
+    def empty_map(self) -> Any:
+        """Return Scala's map without entries."""
+        maps: Any = getattr(self.jvm.scala.collection.immutable, "Map$")
+        return getattr(maps, "MODULE$").empty()
+
+    def frame(self, spark: SparkSession, session: Any, plan: Any) -> DataFrame:
+        """Return the DataFrame of a plan, which is analysed."""
+        return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), spark)
+
+    def sparks(self, exception: Any) -> Py4JJavaError:
+        """Return what py4j raises in the virtual machine as an exception of Spark's."""
+        return Py4JJavaError(str(exception.getMessage()), exception)
+
+    def raised(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:
+        """Return what py4j raises in the virtual machine for an error: Spark's own, or a new one.
+
+        Args:
+            declared: the checked exceptions that the method may raise; others would end as one
+                without a word.
+        """
+        exception = getattr(error, "java_exception", getattr(error, "_origin", None))
+        if exception is None:
+            return self.sparks(self._made(_text(error), None, declared))
+        name = str(exception.getClass().getSimpleName())
+        if name in declared or self._is_a(exception, "java.lang.RuntimeException"):
+            return self.sparks(exception)
+        is_sparks = self._is_a(exception, "org.apache.spark.SparkThrowable")
+        if not is_sparks or exception.getCondition() is None:
+            return self.sparks(self._made(str(exception.getMessage()), exception, declared))
+        return self.sparks(self._copied(exception, declared))
+
+    def _is_a(self, exception: Any, kind: str) -> bool:
+        return bool(is_instance_of(self.gateway, exception, kind))
+
+    def _made(self, text: str, cause: Any, declared: Sequence[str]) -> Any:
+        """An exception of Spark's with a text of ours."""
+        parameters = self.empty_map().updated("errorMessage", text)
+        return self._of_spark(_OWN_WORDS, parameters, cause, (), declared)
+
+    def _copied(self, exception: Any, declared: Sequence[str]) -> Any:
+        """An exception of Spark's with the same words, of a class that may be raised."""
+        parameters = self.empty_map()
+        given = exception.getMessageParameters()
+        for key in given:
+            parameters = parameters.updated(key, given[key])
+        context = exception.getQueryContext()
+        return self._of_spark(
+            str(exception.getCondition()), parameters, exception, list(context), declared
+        )
+
+    def _of_spark(
+        self,
+        condition: str,
+        parameters: Any,
+        cause: Any,
+        context: Sequence[Any],
+        declared: Sequence[str],
+    ) -> Any:
+        contexts = self.array(self.jvm.org.apache.spark.QueryContext, context)
+        if "ParseException" in declared:
+            none, place = self.jvm.scala.Option.empty(), self.catalyst.trees.CurrentOrigin.get()
+            return self.catalyst.parser.ParseException(none, place, condition, parameters, contexts)
+        return self.jvm.org.apache.spark.SparkRuntimeException(
+            condition, parameters, cause, contexts, ""
+        )
+
+    def not_found(self, parts: Sequence[str]) -> Py4JJavaError:
+        """Return Spark's own error of a name that is nobody's, for a parser."""
+        name = ".".join(f"`{part}`" for part in parts)
+        parameters = self.empty_map().updated("relationName", name).updated("searchPath", name)
+        made = self._of_spark("TABLE_OR_VIEW_NOT_FOUND", parameters, None, (), ("ParseException",))
+        return self.sparks(made)
+
+
+def machine_of(spark: SparkSession) -> Machine:
+    """Return the virtual machine of a classic session, ready to call back."""
+    gateway: Any = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    for parameters in (gateway.python_parameters, gateway.callback_server_parameters):
+        # Else an error is the text of a trace of Python.
+        parameters.propagate_java_exceptions = True
+    return Machine(gateway)
+
+
+class JavaObject:
+    """An object of Python that the virtual machine calls by the methods of interfaces."""
+
+    machine: Machine
+
+    def equals(self, other: object) -> bool:
+        """Whether another object is this one."""
+        return other is self
+
+    def hashCode(self) -> int:
+        """A number for tables of hashes."""
+        return id(self) & 0x7FFFFFFF
+
+    def toString(self) -> str:
+        """What plans show."""
+        return type(self).__name__
+
+
+def answers(*declared: str) -> Callable[[Call], Call]:
+    """Let errors of a method that the virtual machine calls be raised there as Spark's own.
+
+    Args:
+        declared: the checked exceptions that it may raise there.
+    """
+
+    def decorated(method: Call) -> Call:
+        @wraps(method)
+        def call(self: Any, *args: Any) -> Any:
+            try:
+                return method(self, *args)
+            except Exception as error:
+                raise self.machine.raised(error, declared) from error
+
+        return call  # type: ignore[return-value]
+
+    return decorated
+
+
+def _text(error: BaseException) -> str:
+    """What a client reads of an error that is not Spark's."""
+    for kind, condition in _CONDITIONS:
+        if isinstance(error, kind):
+            return f"[{condition}] {error}"
+    if isinstance(error, PySparkException):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,180 @@
+"""Spark's parser with the tables of lakes in the plans that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+
+from frazil.errors import NoSuchTableError
+from frazil.spark.attached.names import SessionNames, context_of
+from frazil.spark.attached.statements import names_hidden
+from frazil.spark.catalog.commands import (
+    StatementKind,
+    command,
+    explained,
+    is_query,
+    kind_of,
+    rows_of_call,
+    words_or_none,
+)
+from frazil.spark.catalog.machine import JavaObject, Machine, answers
+from frazil.spark.catalog.own_statements import is_own, own_statements
+from frazil.spark.catalog.place import SessionPlace
+from frazil.spark.catalog.queries import ROWS, NamedRows, bound_plan, pruned_plan
+from frazil.spark.catalog.relations import replaced, written_names
+from frazil.spark.catalog.scripts import changes_in_script
+from frazil.spark.lake_transaction.statements import controls
+from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.words import Word
+
+_SCRIPT: Final = "CompoundBody"
+
+
+class LakeParser(JavaObject):
+    """Spark's parser, with the tables of lakes in the plans that it makes.
+
+    What a text is not of any lake goes to Spark's own, and what it makes goes back as it is.
+    """
+
+    def __init__(
+        self, machine: Machine, theirs: Any, place: Callable[[], SessionPlace | None]
+    ) -> None:
+        self.machine = machine
+        self._theirs = theirs
+        self._place = place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "Java":
+            raise AttributeError(name)
+        return _Passed(self, getattr(self._theirs, name))
+
+    @answers("ParseException")
+    def parsePlan(self, text: str) -> Any:
+        """Return the plan of a statement."""
+        return self._parsed(text, None, lambda: self._theirs.parsePlan(text), whole=False)
+
+    @answers("ParseException")
+    def parseQuery(self, text: str) -> Any:
+        """Return the plan of a query."""
+        return self._parsed(text, None, lambda: self._theirs.parseQuery(text), whole=False)
+
+    @answers("ParseException")
+    def parsePlanWithParameters(self, text: str, values: Any) -> Any:
+        """Return the plan of a statement with values in it."""
+        theirs = self._theirs.parsePlanWithParameters
+        return self._parsed(text, values, lambda: theirs(text, values), whole=True)
+
+    @answers("ParseException")
+    def parseMultipartIdentifier(self, text: str) -> Any:
+        """Return the parts of a name; the session has its catalogs when one is looked for."""
+        self._place()
+        return self._theirs.parseMultipartIdentifier(text)
+
+    def _parsed(self, text: str, values: Any, theirs: Callable[[], Any], *, whole: bool) -> Any:
+        """The plan of a text.
+
+        Args:
+            whole: it is a statement of the user's; else it may be that of a view or a function,
+                whose names of one part are those of where it was made, as Spark knows.
+        """
+        if text.startswith(ROWS):
+            return self._rows(text)
+        place = self._place()
+        if place is None:
+            return theirs()
+        names = place.names_now()
+        if (not names.may_be_in(text) and not controls(text)) or is_own(place.spark):
+            return theirs()
+        words = words_or_none(text)
+        kind = kind_of(names, text, words)
+        if kind is StatementKind.SPARKS and names.first_in(words) is None:
+            # A name within a text, as EXECUTE IMMEDIATE has it, is parsed when that is.
+            return theirs()
+        with own_statements(place.spark):
+            plan = _made(theirs, kind)
+            text = self._with_values(text, values)
+            if kind is StatementKind.CHANGE:
+                self._check_target(names, place, plan)
+                return command(self.machine, place.run, text)
+            if kind is StatementKind.CALL:
+                return rows_of_call(self.machine, place.run(text))
+            by_text = self._is_by_text(names, words, whole=whole)
+            if kind is StatementKind.SHOWN or by_text:
+                frame: Any = place.run(text)
+                return frame._jdf.queryExecution().logical()
+            return self._with_rows(place, plan, text, whole=whole)
+
+    def _is_by_text(self, names: SessionNames, words: Sequence[Word], *, whole: bool) -> bool:
+        """Whether a query has what is found in its text alone: functions, or hidden columns."""
+        if not is_query(words):
+            return False
+        if may_call(words):
+            return True
+        is_here = whole or names.lake is None
+        return is_here and not names.hidden_in_spark and names_hidden(words)
+
+    def _check_target(self, names: SessionNames, place: SessionPlace, plan: Any) -> None:
+        """Check that the table that a statement changes is there, as Spark's analysis does."""
+        for parts in [] if plan is None else written_names(str(plan.toString())):
+            meant = names.of(parts)
+            if meant is not None:
+                try:
+                    context_of(names, place.spark, names.reading(meant[0].name)).find(parts)
+                except NoSuchTableError as error:
+                    raise self.machine.not_found((meant[0].name, *meant[1])) from error
+
+    def _rows(self, text: str) -> Any:
+        place = self._place()
+        if place is None:
+            raise RuntimeError("the session has no lake")
+        with own_statements(place.spark):
+            frame: Any = NamedRows.of(text).frame(place.names_now(), place.spark)
+            return frame._jdf.queryExecution().analyzed()
+
+    def _with_rows(self, place: SessionPlace, plan: Any, text: str, *, whole: bool) -> Any:
+        kind = plan.getClass().getSimpleName()
+        if kind == "ExplainCommand":
+            inner = explained(text)
+            if kind_of(place.names_now(), inner, words_or_none(inner)) is StatementKind.CHANGE:
+                return plan.copy(command(self.machine, place.run, inner), plan.mode())
+        if kind == _SCRIPT:
+            # Tables are read when a statement runs, after those before it: by the catalog.
+            changes = changes_in_script(self.machine, place, plan)
+            return replaced(self.machine, plan, (), changes) if changes else plan
+        bound = bound_plan(place, plan, text, whole=whole)
+        return plan if bound is None else pruned_plan(bound)
+
+    def _with_values(self, text: str, values: Any) -> str:
+        if values is None:
+            return text
+        handler = self.machine.catalyst.parser.ParameterHandler
+        return str(handler.substituteParameters(text, values).productElement(0))
+
+    class Java:
+        """What the virtual machine takes it for."""
+
+        implements: Final = ["org.apache.spark.sql.catalyst.parser.ParserInterface"]
+
+
+def _made(theirs: Callable[[], Any], kind: StatementKind) -> Any:
+    """Spark's own plan; None where its parser does not know the words of a lake's statement."""
+    try:
+        return theirs()
+    except PySparkException:
+        if kind is StatementKind.SPARKS:
+            raise
+        return None
+
+
+class _Passed:
+    """A method of Spark's own parser."""
+
+    def __init__(self, parser: LakeParser, method: Any) -> None:
+        self.machine = parser.machine
+        self._method = method
+
+    @answers("ParseException")
+    def __call__(self, *args: Any) -> Any:
+        return self._method(*args)

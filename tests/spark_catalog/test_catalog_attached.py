@@ -1,0 +1,90 @@
+"""What Spark itself does with a lake's tables in an attached session: later, or in a scope."""
+
+from __future__ import annotations
+
+import pyspark
+import pytest
+
+
+@pytest.fixture
+def lake(spark, lake):
+    """The lake of one test, attached as `lake`, with a table of three rows."""
+    lake.attach(name="lake")
+    spark.sql("CREATE TABLE lake.db.t (id BIGINT, n STRING)")
+    spark.sql(
+        "INSERT INTO lake.db.t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c')"
+    )
+    yield lake
+    lake.detach()
+
+
+def rows(spark, text):
+    """The rows of a statement."""
+    return [tuple(row) for row in spark.sql(text).collect()]
+
+
+HELD = [
+    ("EXECUTE IMMEDIATE 'SELECT max(id) FROM lake.db.t'", [(3,)]),
+    ("SELECT max(id) FROM IDENTIFIER('lake.db' || '.t')", [(3,)]),
+    ("BEGIN DECLARE m INT DEFAULT 2; SELECT id FROM lake.db.t WHERE id > m; END", [(3,)]),
+    (
+        "BEGIN INSERT INTO lake.db.t VALUES (9, 'i'); SELECT max(id) FROM lake.db.t; END",
+        [(9,)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), HELD)
+def test_statements_within_statements(spark, lake, text, expected):
+    """Spark runs what a statement holds, over the rows of then."""
+    assert rows(spark, text) == expected
+
+
+def test_a_temporary_view_and_a_function_follow_the_table(spark, lake):
+    """As in Spark, whose views are read at each use."""
+    spark.sql("CREATE TEMPORARY VIEW follows AS SELECT id FROM lake.db.t")
+    spark.sql("CREATE TEMPORARY FUNCTION top() RETURNS BIGINT RETURN SELECT max(id) FROM lake.db.t")
+    spark.sql("INSERT INTO lake.db.t VALUES (4, 'd')")
+    assert rows(spark, "SELECT max(id), top() FROM follows GROUP BY ALL") == [(4, 4)]
+    spark.sql("DROP VIEW follows")
+    spark.sql("DROP TEMPORARY FUNCTION top")
+
+
+HIDDEN = [
+    ("FROM lake.db.t |> WHERE _pos >= 0", [(1, "a"), (2, "b"), (3, "c")]),
+    ("SELECT * FROM lake.db.t AS x(a, b) WHERE _pos = 1", [(2, "b")]),
+    (
+        "SELECT * FROM lake.db.t a NATURAL JOIN lake.db.u b WHERE a._pos > 0 AND b._pos >= 0",
+        [(2, "b", 7)],
+    ),
+    (
+        "SELECT * FROM (SELECT id, n FROM lake.db.t WHERE _pos < 9) "
+        "PIVOT (sum(id) FOR n IN ('a', 'c'))",
+        [(1, 3)],
+    ),
+]
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark 4.1 finds none below an alias")
+@pytest.mark.parametrize(("text", "expected"), HIDDEN)
+def test_hidden_columns_are_found_by_name_and_by_no_star(spark, lake, text, expected):
+    """Where all columns are meant, hidden ones are not."""
+    spark.sql("CREATE TABLE lake.db.u AS SELECT id, 7 AS v FROM lake.db.t WHERE id = 2")
+    assert sorted(rows(spark, text)) == expected
+
+
+def test_a_change_runs_when_it_is_executed(spark, lake):
+    """Once, and not where a plan is explained."""
+    spark.sql("EXECUTE IMMEDIATE 'INSERT INTO lake.db.t VALUES (5, \\'e\\')'").collect()
+    spark.sql("EXPLAIN SELECT * FROM lake.db.t").collect()
+    assert rows(spark, "SELECT count(*) FROM lake.db.t.snapshots") == [(2,)]
+
+
+def test_detach_gives_sparks_own_back(spark, lake):
+    """The parser and the catalogs of the session are those of before."""
+    state = spark._jsparkSession.sessionState()
+    lake.detach()
+    assert state.sqlParser().getClass().getName().endswith("SparkSqlParser")
+    assert "lake" not in [each.name for each in spark.catalog.listCatalogs()]
+    with pytest.raises(Exception, match=r"REQUIRES_SINGLE_PART_NAMESPACE|NOT_FOUND"):
+        spark.sql("EXECUTE IMMEDIATE 'SELECT * FROM lake.db.t'")
