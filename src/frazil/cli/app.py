@@ -45,6 +45,7 @@ MODULES = (
     "report",
     "cdc",
     "serve",
+    "serving.spark_server",
     "setup.catalog",
     "setup.doctor",
 )

@@ -1,0 +1,134 @@
+"""Spark Connect and JDBC for clients that know nothing of Frazil."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from frazil.errors import ConfigurationError
+from frazil.spark.catalog.machine import Machine, machine_of
+from frazil.spark.catalog.sessions import Attach, serve_sessions
+
+_NANOSECONDS: Final = 1_000_000_000
+_TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
+_THRIFT_LOGINS: Final = ("LDAP", "KERBEROS")
+_THRIFT_LOGIN: Final = "spark.hive.server2.authentication"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkListening:
+    """Where clients are answered.
+
+    Attributes:
+        host: the address.
+        connect: the port of Spark Connect; None where it is not served.
+        thrift: the port of JDBC and ODBC; None where it is not served.
+        token: what clients of Connect have to show.
+        settings: of Spark, as the user gave them.
+    """
+
+    host: str = "127.0.0.1"
+    connect: int | None = None
+    thrift: int | None = None
+    token: str | None = None
+    settings: Mapping[str, str]
+
+    def check(self) -> None:
+        """Check that other machines have to say who they are.
+
+        Raises:
+            ConfigurationError: they would not, or nothing is served.
+        """
+        if self.connect is None and self.thrift is None:
+            raise ConfigurationError(
+                "nothing is served: give a port of Connect, of Thrift, or both"
+            )
+        if self.is_loopback:
+            return
+        if self.connect is not None and not self.token:
+            raise ConfigurationError(
+                f"on {self.host} whoever reaches the port could run code as this user: give "
+                "Connect a token, and a proxy that ends TLS before it"
+            )
+        login = self.settings.get(_THRIFT_LOGIN, "NONE")
+        if self.thrift is not None and login.upper() not in _THRIFT_LOGINS:
+            raise ConfigurationError(
+                f"on {self.host} whoever reaches the port could run code as this user: set "
+                f"{_THRIFT_LOGIN} to LDAP or KERBEROS, and what that needs"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs of this machine are answered."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def spark_settings(self) -> dict[str, str]:
+        """The settings that a session needs before it starts."""
+        found = {"spark.sql.catalogImplementation": "in-memory", **self.settings}
+        if self.connect is not None:
+            found["spark.connect.grpc.binding.address"] = self.host
+            found["spark.connect.grpc.binding.port"] = str(self.connect)
+        if self.token:
+            found[_TOKEN] = self.token
+        if self.thrift is not None:
+            found["spark.hive.server2.thrift.bind.host"] = self.host
+            found["spark.hive.server2.thrift.port"] = str(self.thrift)
+        return found
+
+
+class SparkServer:
+    """A driver that answers clients, whose sessions have lakes."""
+
+    def __init__(self, spark: SparkSession, attach: Attach, listening: SparkListening) -> None:
+        listening.check()
+        self._spark = spark
+        self._machine: Machine = machine_of(spark)
+        self._listening = listening
+        self._thrift: Any = None
+        serve_sessions(spark, attach)
+
+    def start(self) -> None:
+        """Answer clients from now on.
+
+        Raises:
+            ConfigurationError: a port is taken, or this Spark has no such server.
+        """
+        session: Any = self._spark
+        classes = self._machine.jvm.org.apache.spark.sql
+        if self._listening.connect is not None:
+            classes.connect.service.SparkConnectService.start(session.sparkContext._jsc.sc())
+        if self._listening.thrift is not None:
+            context = session._jsparkSession.newSession().sqlContext()
+            for name in ("bind.host", "port"):
+                key = f"hive.server2.thrift.{name}"
+                context.setConf(key, self._listening.spark_settings[f"spark.{key}"])
+            thrift = classes.hive.thriftserver.HiveThriftServer2
+            self._thrift = thrift.startWithContext(context)
+
+    def stop(self, *, seconds: float) -> None:
+        """Answer no new statement, let those that run end, and stop Spark.
+
+        Args:
+            seconds: how long to wait for them.
+        """
+        some = self._machine.jvm.scala.Some
+        if self._listening.connect is not None:
+            connect = self._machine.jvm.org.apache.spark.sql.connect.service.SparkConnectService
+            # A number beyond 32 bits is one of Java's long ones.
+            time = max(int(seconds * _NANOSECONDS), 1 << 32)
+            connect.stop(
+                some(time), some(self._machine.jvm.java.util.concurrent.TimeUnit.NANOSECONDS)
+            )
+        if self._thrift is not None:
+            self._thrift.stop()
+        self._spark.stop()

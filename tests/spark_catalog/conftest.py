@@ -1,0 +1,70 @@
+"""`frazil spark-server` as a process of its own, and clients without Frazil."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from absent import skip_without
+from programs import Program
+
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs.
+
+    Attributes:
+        connect: its port of Spark Connect.
+        thrift: its port of JDBC.
+    """
+
+    connect: int
+    thrift: int
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with one lake; SIGTERM ends it as it should."""
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        skip_without("there is no Java 17 or newer (Debian: apt-get install default-jre-headless)")
+    place = tmp_path_factory.mktemp("served")
+    found = Served(_free_port(), _free_port())
+    variables = {
+        "FRAZIL_CATALOG__LAKE__URI": f"sqlite:///{place}/catalog.db",
+        "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(place / "lake"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    conf = [f"--conf={key}={value}" for key, value in SETTINGS.items()]
+    words = ("spark-server", "--connect", found.connect, "--thrift", found.thrift, *conf)
+    with Program("frazil.cli", *words, cwd=place, variables=variables) as server:
+        server.wait_until(lambda: "is served on" in server.printed)
+        yield found
+        server.process.send_signal(signal.SIGTERM)
+        server.end()
+
+
+@pytest.fixture(scope="session")
+def client() -> Path:
+    """A program that is a client of Spark Connect."""
+    return Path(__file__).with_name("connect_client.py")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,187 @@
+"""Statements and methods of a Spark Connect client that has no Frazil.
+
+The steps are one program of one client; each says what Spark answers over tables of its own, or
+what the specification of a statement says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from programs import run_program
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a client, and its answer.
+
+    Attributes:
+        answer: the rows; None where they do not matter.
+        error: what the text of its error has.
+    """
+
+    does: str
+    answer: Any = None
+    error: str | None = None
+
+
+TWO = "s.range(2).selectExpr('id + 100 AS id', \"'w' AS n\")"
+STEPS = [
+    # Definitions, names and rows.
+    Step("CREATE NAMESPACE lake.db", []),
+    Step("SHOW NAMESPACES IN lake", [["db"]]),
+    Step("CREATE TABLE lake.db.t (id BIGINT, n STRING) USING iceberg", []),
+    Step("INSERT INTO lake.db.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", []),
+    Step("SELECT * FROM lake.db.t ORDER BY id", [[1, "a"], [2, "b"], [3, "c"]]),
+    Step("SELECT count(*) FROM lake.db.t", [[3]]),
+    Step("SHOW TABLES IN lake.db", [["db", "t", False]]),
+    Step("DESCRIBE lake.db.t", [["id", "bigint", None], ["n", "string", None]]),
+    Step("SELECT x.k FROM lake.db.t AS x(k, v) WHERE x.v > 'a' ORDER BY k", [[2], [3]]),
+    Step("SELECT lake.db.t.id FROM lake.db.t WHERE db.t.n = 'b' AND t.id = 2", [[2]]),
+    Step("CREATE TABLE lake.db.u AS SELECT * FROM lake.db.t WHERE id > 1", []),
+    Step("SELECT count(*) FROM lake.db.u.snapshots", [[1]]),
+    # Changes, each of them once.
+    Step("DELETE FROM lake.db.t WHERE id = 2", []),
+    Step("UPDATE lake.db.t SET n = 'z' WHERE id = :which", None, "which"),
+    Step("py:s.sql('UPDATE lake.db.t SET n = :n WHERE id = 3', {'n': 'z'}).collect()", []),
+    Step(
+        "MERGE INTO lake.db.t t USING (SELECT 9 id, 'm' n) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT *",
+        [],
+    ),
+    Step("SELECT * FROM lake.db.t ORDER BY id", [[1, "a"], [3, "z"], [9, "m"]]),
+    Step("SELECT count(*) FROM lake.db.t.snapshots", [[4]]),
+    Step("EXECUTE IMMEDIATE 'INSERT INTO lake.db.t VALUES (20, \\'e\\')'", []),
+    Step("SELECT count(*) FROM lake.db.t.snapshots", [[5]]),
+    Step("py:'ExternalCommand' in s.sql('EXPLAIN DELETE FROM lake.db.t').collect()[0][0]", True),
+    Step("py:s.sql('SELECT 1 FROM lake.db.t').schema.names", ["1"]),
+    Step("SELECT count(*) FROM lake.db.t.snapshots", [[5]]),
+    Step(
+        "CALL lake.system.rewrite_data_files(table => 'db.t', options => map('rewrite-all','true'))"
+    ),
+    Step("SELECT count(*) FROM lake.db.t.snapshots", [[6]]),
+    # Versions, views, branches.
+    Step("py:s.sql('ALTER TABLE lake.db.t CREATE BRANCH old').collect()", []),
+    Step("INSERT INTO lake.db.t.branch_old VALUES (77, 'br')", []),
+    Step("SELECT count(*) FROM lake.db.t VERSION AS OF 'old' WHERE id = 77", [[1]]),
+    Step("SELECT count(*) FROM lake.db.t.branch_old WHERE id = 77", [[1]]),
+    Step("py:s.read.option('versionAsOf', 'old').table('lake.db.t').where('id = 77').count()", 1),
+    Step("SELECT count(*) FROM lake.db.t WITH ('branch' = 'old') WHERE id = 77", [[1]]),
+    Step("CREATE VIEW lake.db.v AS SELECT id FROM lake.db.t WHERE id < 5", []),
+    Step("SELECT * FROM lake.db.v ORDER BY id", [[1], [3]]),
+    # What follows the tables, and what names them in another way.
+    Step("CREATE TEMPORARY VIEW tv AS SELECT id FROM lake.db.t", []),
+    Step("CREATE TEMPORARY FUNCTION top() RETURNS BIGINT RETURN SELECT max(id) FROM lake.db.t", []),
+    Step("INSERT INTO lake.db.t VALUES (30, 's')", []),
+    Step("SELECT max(id) FROM tv", [[30]]),
+    Step("SELECT top()", [[30]]),
+    Step("EXECUTE IMMEDIATE 'SELECT max(id) FROM lake.db.t'", [[30]]),
+    Step("SELECT max(id) FROM IDENTIFIER('lake.db' || '.t')", [[30]]),
+    Step(
+        "BEGIN INSERT INTO lake.db.t VALUES (31, 's'); DELETE FROM lake.db.t WHERE id = 30; "
+        "SELECT max(id), count(*) FROM lake.db.t; END",
+        [[31, 5]],
+    ),
+    Step("EXECUTE IMMEDIATE 'UPDATE lake.db.t SET n = ? WHERE id = ?' USING 'x', 31", []),
+    Step("SELECT n FROM lake.db.t WHERE id = 31", [["x"]]),
+    Step(
+        "WITH c AS (SELECT * FROM lake.db.t) SELECT max(id) FROM c WHERE EXISTS "
+        "(WITH d AS (SELECT * FROM lake.db.u) SELECT 1 FROM d)",
+        [[31]],
+    ),
+    Step("SELECT min(_pos), count(_file) FROM lake.db.u", [[0, 2]]),
+    Step("SELECT * FROM lake.db.u WHERE _pos = 0", [[2, "b"]]),
+    # Methods.
+    Step("py:s.table('lake.db.t').where('id > 5').count()", 3),
+    Step(f"py:{TWO}.writeTo('lake.db.t').append()"),
+    Step(f"py:{TWO}.write.mode('append').saveAsTable('lake.db.t')"),
+    Step(f"py:{TWO}.write.insertInto('lake.db.t')"),
+    Step("SELECT count(*) FROM lake.db.t WHERE n = 'w'", [[6]]),
+    Step("py:s.catalog.createTable('lake.db.made', schema=s.range(1).schema).columns", ["id"]),
+    Step("SELECT count(*) FROM lake.db.made.snapshots", [[0]]),
+    Step("DROP TABLE lake.db.made", []),
+    Step(f"py:{TWO}.writeTo('lake.db.w').using('iceberg').tableProperty('a', 'b').create()"),
+    Step(f"py:{TWO}.writeTo('lake.db.w').using('iceberg').create()", None, "ALREADY_EXISTS"),
+    Step(f"py:{TWO}.write.mode('overwrite').saveAsTable('lake.db.w')"),
+    Step(f"py:{TWO}.writeTo('lake.db.w').overwrite(col('id') == 100)"),
+    Step("SELECT id, count(*) FROM lake.db.w GROUP BY 1 ORDER BY 1", [[100, 1], [101, 2]]),
+    Step("SELECT count(*) FROM lake.db.w.snapshots", [[3]]),
+    Step("py:sorted(t.name for t in s.catalog.listTables('lake.db'))", ["t", "u", "w"]),
+    Step("py:[c.name for c in s.catalog.listColumns('lake.db.t')]", ["id", "n"]),
+    Step(
+        "py:[s.catalog.tableExists(f'lake.db.{n}') for n in ('t', 'v', 'x')]", [True, True, False]
+    ),
+    # USE is Spark's own.
+    Step("USE lake.db", []),
+    Step("SELECT current_catalog(), current_schema()", [["lake", "db"]]),
+    Step("2:SELECT current_catalog()", [["spark_catalog"]]),
+    Step("SELECT count(*) FROM u", [[2]]),
+    Step("WITH u AS (SELECT max(id) m FROM u) SELECT * FROM u", [[3]]),
+    Step("INSERT INTO u VALUES (4, 'd')", []),
+    Step("SELECT count(*) FROM u", [[3]]),
+    Step("CREATE TEMPORARY VIEW here AS SELECT count(*) n FROM u", []),
+    Step("CREATE NAMESPACE lake.there", []),
+    Step("CREATE TABLE lake.there.u (id BIGINT)", []),
+    Step("USE lake.there", []),
+    Step("SELECT n, (SELECT count(*) FROM u) FROM here", [[3, 0]]),
+    Step("USE spark_catalog.default", []),
+    # Errors are Spark's, or say what is wrong.
+    Step("SELECT * FROM lake.db.none", None, "TABLE_OR_VIEW_NOT_FOUND"),
+    Step("INSERT INTO lake.db.none VALUES (1)", None, "TABLE_OR_VIEW_NOT_FOUND"),
+    Step("SELECT nope FROM lake.db.t", None, "UNRESOLVED_COLUMN"),
+    Step("DELETE FROM lake.db.t WHERE nope = 1", None, "there is no column 'nope'"),
+    Step("INSERT INTO lake.db.u VALUES (1, 'b', 'c')", None, "nothing was written"),
+    Step("SELECT * FROM lake.db.t VERSION AS OF 1", None, "no snapshot 1"),
+    Step("SELEC * FROM lake.db.t", None, "PARSE_SYNTAX_ERROR"),
+    Step("SELECT count(*) FROM lake.db.u", [[3]]),
+    # Two clients in transactions of their own.
+    Step("BEGIN TRANSACTION", []),
+    Step("2:BEGIN", []),
+    Step("INSERT INTO lake.db.t VALUES (1001, 'one')", []),
+    Step("2:INSERT INTO lake.db.u VALUES (1002, 'two')", []),
+    Step("SELECT count(*) FROM lake.db.t WHERE id > 1000", [[1]]),
+    Step("2:SELECT count(*) FROM lake.db.t WHERE id > 1000", [[0]]),
+    Step("2:SELECT count(*) FROM lake.db.u WHERE id > 1000", [[1]]),
+    Step("DELETE FROM lake.db.t WHERE id = 1", []),
+    Step(
+        "MERGE INTO lake.db.t t USING (SELECT 9 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        [],
+    ),
+    Step("SELECT count(*), min(id) FROM lake.db.t WHERE id < 20", [[1, 3]]),
+    Step("ROLLBACK", []),
+    Step("SELECT count(*), min(id) FROM lake.db.t WHERE id < 20", [[3, 1]]),
+    Step("2:COMMIT", []),
+    Step("2:SELECT count(*) FROM lake.db.t WHERE id > 1000", [[0]]),
+    Step("SELECT count(*) FROM lake.db.u WHERE id > 1000", [[1]]),
+]
+
+
+@pytest.fixture(scope="module")
+def answers(served, client, tmp_path_factory):
+    """What the client got for each step."""
+    place = tmp_path_factory.mktemp("client")
+    steps = place / "steps.json"
+    steps.write_text(json.dumps([step.does for step in STEPS]))
+    left_out = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
+    said = run_program(client, served.connect, steps, cwd=place, variables=left_out)
+    return [json.loads(line) for line in said.splitlines()]
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number:02}")
+def test_a_client_without_frazil(answers, number):
+    """Each step is answered as Spark answers it."""
+    step, found = STEPS[number], answers[number]
+    failed = isinstance(found, dict)
+    if step.error is not None:
+        assert failed, step.does
+        assert step.error in found["text"], (step.does, found)
+        assert "py4j" not in found["text"].partition("JVM stacktrace")[0], found["text"]
+        return
+    assert not failed, (step.does, found["error"], found["text"][:600])
+    if step.answer is not None:
+        assert found == step.answer, step.does
