@@ -21,8 +21,6 @@ from frazil.format import types as I
 from frazil.spark.attached.dataframes.java_options import (
     READS,
     Given,
-    chosen_version,
-    named_version,
 )
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import context_of
@@ -195,15 +193,10 @@ class LakeCatalog(JavaObject):
         names = self._place.names_now()
         given = Given()
         if len(more) == 2 and not writes:
-            given = Given({str(key): str(more[1][key]) for key in more[1]})
+            for key in more[1]:
+                given.note(str(key), more[1][key])
         try:
-            if isinstance(version, str) or given.values:
-                table = names.lakes[self.lake].catalog.load_table(_whole(identifier))
-                if isinstance(version, str):
-                    version = named_version(version, table.metadata)
-                elif not version.arguments:
-                    version = chosen_version(given, table.metadata)
-            named = NamedRows(self._parts(identifier), version)
+            named = self._named(identifier).at(names, self._place.spark, version, given)
             found = named.queried(names, self._place.spark)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise self._missing_table(identifier) from error

@@ -10,8 +10,8 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from frazil.errors import NoSuchNamespaceError, NoSuchTableError
-from frazil.spark.attached.dataframes.java_options import Given, chosen_version
+from frazil.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
+from frazil.spark.attached.dataframes.java_options import Given, chosen_version, named_version
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
 from frazil.spark.catalog.commands import is_query
 from frazil.spark.catalog.machine import Machine
@@ -32,6 +32,9 @@ _IS_METADATA: Final = "__metadata_col"
 """How Spark marks a column that no star means."""
 
 _HIDDEN: Final = frozenset(each.name for each in METADATA_COLUMNS)
+
+_OF_SPARK: Final = frozenset({"versionasof", "timestampasof"})
+"""Options of a read that Spark itself reads too."""
 
 ROWS: Final = "FRAZIL ROWS "
 """How a text begins that only our parser reads: the name of a table follows, as JSON."""
@@ -177,8 +180,11 @@ def queried(
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     if isinstance(named, NamedTable) and relation.options:
-        version = chosen_version(Given(dict(relation.options)), named.table.metadata)
-        named = replace(named, version=version) if version.arguments else named
+        given = Given()
+        for key, value in relation.options:
+            given.note(key, value)
+        # A clause of AS OF is told of the relation's use, where a name's version is refused.
+        named = replace(named, version=asked_version(named, TableVersion(), given))
     return None if named is None else _use_of(context, relation, named)
 
 
@@ -249,14 +255,59 @@ class NamedRows:
         Raises:
             NoSuchTableError: there is no such table.
         """
-        relation = PlannedRelation(self.parts, None)
-        lake = names.of(self.parts)
-        if lake is None:
-            raise NoSuchTableError(f"there is no table {'.'.join(self.parts)}")
-        context = context_of(names, spark, names.reading(lake[0].name))
-        named = context.find(self.parts)
-        if named is None:
-            raise NoSuchTableError(f"there is no table {'.'.join(self.parts)}")
+        context, named = self._found(names, spark)
         if isinstance(named, NamedTable) and self.version.arguments:
             named = replace(named, version=self.version)
-        return _use_of(context, relation, named)
+        return _use_of(context, PlannedRelation(self.parts, None), named)
+
+    def at(
+        self, names: SessionNames, spark: Any, asked: TableVersion | str, given: Given
+    ) -> NamedRows:
+        """Return the rows of a version, which a reader's options may say too.
+
+        Raises:
+            NoSuchTableError: there is no such table.
+            ConfigurationError: an option is malformed.
+            ValidationError: two of them, or one and the name, say which version; or it is a view.
+        """
+        if asked == TableVersion() and not given.values:
+            return self
+        named = self._found(names, spark)[1]
+        if isinstance(named, NamedView):
+            raise ValidationError(f"{'.'.join(self.parts)} is a view, which has no versions")
+        return replace(self, version=asked_version(named, asked, given))
+
+    def _found(
+        self, names: SessionNames, spark: Any
+    ) -> tuple[AttachedContext, NamedTable | NamedView]:
+        lake = names.of(self.parts)
+        named = None
+        if lake is not None:
+            context = context_of(names, spark, names.reading(lake[0].name))
+            named = context.find(self.parts)
+        if named is None:
+            raise NoSuchTableError(f"there is no table {'.'.join(self.parts)}")
+        return context, named
+
+
+def asked_version(named: NamedTable, asked: TableVersion | str, given: Given) -> TableVersion:
+    """Return the version of a table that a clause or Spark itself, and a reader's options, say.
+
+    Args:
+        asked: a version; a text is a snapshot's id or a reference's name.
+        given: the options; those that Spark reads itself may be among them.
+
+    Raises:
+        ConfigurationError: an option is malformed.
+        UnsupportedError: they ask for what was appended between two snapshots.
+        ValidationError: two of them, or one and the name, say which version.
+    """
+    metadata = named.table.metadata
+    chosen = chosen_version(given, metadata)
+    version = named_version(asked, metadata) if isinstance(asked, str) else asked
+    if version.arguments and chosen.arguments and not given.values.keys() & _OF_SPARK:
+        raise ValidationError("AS OF says a version, and the options another one")
+    version = version if version.arguments else chosen
+    if version.arguments and named.version.arguments:
+        raise ValidationError("the name says a version, and the options another one")
+    return version if version.arguments else named.version

@@ -9,12 +9,15 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from frazil.errors import ConfigurationError
+from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.catalog.machine import Machine, machine_of
 from frazil.spark.catalog.sessions import Attach, serve_sessions
 
 _NANOSECONDS: Final = 1_000_000_000
 _TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
+_READ_OPTIONS: Final = "org.apache.spark.sql.connector.catalog.TableContext"
+"""A class of those Sparks that tell a catalog the options of a read."""
+
 _THRIFT_LOGINS: Final = ("LDAP", "KERBEROS")
 _THRIFT_LOGIN: Final = "spark.hive.server2.authentication"
 
@@ -87,7 +90,12 @@ class SparkListening:
 
 
 class SparkServer:
-    """A driver that answers clients, whose sessions have lakes."""
+    """A driver that answers clients, whose sessions have lakes.
+
+    Raises:
+        ConfigurationError: see `SparkListening.check`.
+        UnsupportedError: this Spark would answer clients of Connect with wrong rows.
+    """
 
     def __init__(self, spark: SparkSession, attach: Attach, listening: SparkListening) -> None:
         listening.check()
@@ -95,6 +103,13 @@ class SparkServer:
         self._machine: Machine = machine_of(spark)
         self._listening = listening
         self._thrift: Any = None
+        if listening.connect is not None and not self._machine.has_class(_READ_OPTIONS):
+            # It would answer a read of a branch or a snapshot with the rows of now.
+            raise UnsupportedError(
+                f"Spark {spark.version} keeps from a catalog which branch, tag or snapshot a "
+                "client's spark.read asks for: serve Connect with Spark 4.3 or newer, or Thrift "
+                "alone"
+            )
         serve_sessions(spark, attach)
 
     def start(self) -> None:

@@ -32,13 +32,20 @@ class _ReadsSinceBegin(ReadPoints):
 
 
 class _OneThread:
-    """Tells whether a table is used by the thread that used it first."""
+    """Tells whether a table is used by the thread that used it first.
 
-    def __init__(self) -> None:
+    Args:
+        counts: whether that matters.
+    """
+
+    def __init__(self, *, counts: bool) -> None:
+        self._counts = counts
         self._thread: int | None = None
         self._guard = threading.Lock()
 
     def check(self, name: str) -> None:
+        if not self._counts:
+            return
         with self._guard:
             if self._thread is None:
                 self._thread = threading.get_ident()
@@ -56,12 +63,18 @@ class JoinedPort(SparkTransactionPort):
     reads: _ReadsSinceBegin
 
     def __init__(
-        self, spark: SparkSession, catalog: Catalog, base: LoadedTable, *, batch: Batch | None
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        base: LoadedTable,
+        *,
+        batch: Batch | None,
+        of_one_thread: bool,
     ) -> None:
         handle = SparkHandlePort(spark, catalog, base)
         super().__init__(handle, base, _ReadsSinceBegin(base.metadata))
         self._batch = batch
-        self._by = _OneThread()
+        self._by = _OneThread(counts=of_one_thread)
 
     @property
     def metadata_location(self) -> str:
@@ -90,10 +103,16 @@ class NewTablePort(SparkCreationPort):
     """Collects operations on a table that the commit of a transaction makes."""
 
     def __init__(
-        self, spark: SparkSession, catalog: Catalog, staged: StagedTable, *, batch: Batch | None
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        staged: StagedTable,
+        *,
+        batch: Batch | None,
+        of_one_thread: bool,
     ) -> None:
         super().__init__(spark, catalog, staged)
-        self._by = _OneThread()
+        self._by = _OneThread(counts=of_one_thread)
         if batch is not None:
             super().run(mark(batch))
 

@@ -54,12 +54,17 @@ class StatementTransactions:
         self._begin = begin
         self._current = current
         self._own: Any = threading.local()
+        self._running: threading.Lock | None = None
         self._open: list[LakeTransaction] = []
         self._guard = threading.Lock()
 
     def belong_to_the_session(self) -> None:
-        """Have one transaction for all threads: a server's statements come on changing ones."""
-        self._own = SimpleNamespace()
+        """Have one transaction for all threads: a server's statements come on changing ones.
+
+        Then one statement of it runs at a time, as at a connection of a database.
+        """
+        self._own = SimpleNamespace(failed=None)
+        self._running = threading.Lock()
 
     @property
     def current(self) -> LakeTransaction | None:
@@ -100,8 +105,12 @@ class StatementTransactions:
         """Have a part of the open transaction run, which is not committed after it has failed.
 
         Raises:
-            ValidationError: an earlier part has failed.
+            ValidationError: an earlier part has failed, or another one runs.
         """
+        with self._alone():
+            yield from self._part()
+
+    def _part(self) -> Iterator[None]:
         failed: str | None = None if self.current is None else self._own.failed
         if failed is not None:
             raise ValidationError(
@@ -133,17 +142,35 @@ class StatementTransactions:
         if not controls(statement):
             return None
         reader = WordReader(statement)
-        if reader.takes("COMMIT"):
-            _end_words(reader)
-            self._commit()
-        elif reader.takes("ROLLBACK"):
-            _end_words(reader)
-            self._taken("ROLLBACK").rollback()
-        else:
-            self._begin_one(_isolation(reader))
+        with self._alone():
+            if reader.takes("COMMIT"):
+                _end_words(reader)
+                self._commit()
+            elif reader.takes("ROLLBACK"):
+                _end_words(reader)
+                self._taken("ROLLBACK").rollback()
+            else:
+                self._begin_one(_isolation(reader))
         return nothing(self._spark)
 
     # -- parts -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Have nothing else of a transaction of all threads run."""
+        running = self._running
+        if running is None:
+            yield
+            return
+        if not running.acquire(blocking=False):
+            raise ValidationError(
+                "another statement of this session's transaction runs: wait for it, or begin a "
+                "transaction in a session of its own"
+            )
+        try:
+            yield
+        finally:
+            running.release()
 
     def _begin_one(self, isolation: Isolation) -> None:
         if self.current is not None:
@@ -152,6 +179,7 @@ class StatementTransactions:
                 "ROLLBACK first"
             )
         tables = self._begin(isolation)
+        tables.of_one_thread = self._running is None
         made = LakeTransaction(tables, self._current)
         self._own.tables, self._own.transaction, self._own.failed = tables, made, None
         with self._guard:

@@ -22,6 +22,10 @@ from frazil.table.conflicts.validation import Isolation, isolation_named
 class JoinedTables:
     """The tables of a transaction, as of the moment when it began.
 
+    Attributes:
+        of_one_thread: each table is changed by one thread alone; where not, who begins the
+            transaction sees to it that one change runs at a time.
+
     Args:
         isolation: see `LakeTransactions.transaction`.
         batch: what the tables are to remember of the transaction.
@@ -47,6 +51,7 @@ class JoinedTables:
         self.spark = spark
         self.isolation: Isolation = isolation_named(isolation)
         self.is_open = True
+        self.of_one_thread = True
         self.catalog = TransactionCatalog(catalog, self)
         self._below = catalog
         self._batch = batch
@@ -138,12 +143,24 @@ class JoinedTables:
                         f"the table {shown(name)} has batch {self._batch.number} of the query "
                         f"{self._batch.query} already, and so have the others of the transaction"
                     )
-                found = JoinedPort(self.spark, self._below, loaded, batch=self._batch)
+                found = JoinedPort(
+                    self.spark,
+                    self._below,
+                    loaded,
+                    batch=self._batch,
+                    of_one_thread=self.of_one_thread,
+                )
                 self._joined[name] = found
             return found
 
     def _new_port(self, staged: StagedTable) -> NewTablePort:
-        return NewTablePort(self.spark, self._below, staged, batch=self._batch)
+        return NewTablePort(
+            self.spark,
+            self._below,
+            staged,
+            batch=self._batch,
+            of_one_thread=self.of_one_thread,
+        )
 
     def _close(self) -> list[TablePart]:
         with self._guard:
