@@ -43,6 +43,8 @@ def read(options: str, then: str = "where('id = 77').count()", name: str = "lake
 
 FIRST = "SELECT snapshot_id, unix_millis(committed_at) FROM lake.db.t.snapshots ORDER BY 2 LIMIT 1"
 TWO = "s.range(2).selectExpr('id + 100 AS id', \"'w' AS n\")"
+DAY = "s.sql(\"SELECT 7L AS id, DATE'2020-01-07' AS d, 'w' AS n\")"
+ODD = "'x' + chr(92) + 'b'"
 STEPS = [
     # Definitions, names and rows.
     Step("CREATE NAMESPACE lake.db", []),
@@ -87,7 +89,7 @@ STEPS = [
     Step(read("'versionAsOf': 'old'"), 1),
     Step(read("'branch': 'old'"), 1),
     Step(read("'BRANCH': 'old'", "schema.names"), ["id", "n"]),
-    Step(read("'tag': 'one'", "count()"), 3),
+    Step(read("'tag': 'one'", "count()"), 4),
     Step(read(f"'snapshot-id': s.sql('{FIRST}').first()[0]", "count()"), 3),
     Step(read(f"'as-of-timestamp': s.sql('{FIRST}').first()[1]", "count()"), 3),
     Step(read(f"'snapshot-id': s.sql('{FIRST}').first()[0]", "where('id = 2').count()"), 1),
@@ -98,7 +100,8 @@ STEPS = [
         ".where('id in (1, 77)').count()",
         2,
     ),
-    Step(read("'versionAsOf': 'old'", "count()", "lake.db.t.snapshots"), 7),
+    Step(read("'tag': 'one'", "count()", "lake.db.t.files"), 1),
+    Step(read("'tag': 'one'", name="lake.db.t.refs"), None, "read it without a version"),
     Step(read("'branch': 'none'"), None, "none"),
     Step(read("'branch': 'old', 'tag': 'one'"), None, "say which rows: give one of them"),
     Step(read("'branch': 'old', 'versionAsOf': 'one'"), None, "say which rows: give one of them"),
@@ -149,9 +152,25 @@ STEPS = [
     Step("SELECT count(*) FROM lake.db.w.snapshots", [[3]]),
     Step(f"py:{TWO}.writeTo('lake.db.w').using('iceberg').createOrReplace()"),
     Step(f"py:{TWO}.writeTo('lake.db.w').overwrite(lit(True))"),
-    Step(f"py:{TWO}.writeTo('lake.db.w').overwritePartitions()", None, "INSERT OVERWRITE"),
+    Step(f"py:{TWO}.writeTo('lake.db.w').overwritePartitions()", None, "dynamic overwrite"),
     Step("SELECT count(*) FROM lake.db.w", [[2]]),
-    Step("py:sorted(t.name for t in s.catalog.listTables('lake.db'))", ["t", "u", "w"]),
+    Step("CREATE TABLE lake.db.p (id BIGINT, d DATE, n STRING) PARTITIONED BY (d)", []),
+    Step(f"py:{DAY}.writeTo('lake.db.p').append()"),
+    Step("INSERT INTO lake.db.p VALUES (8, DATE'2020-01-08', 'x\\\\b')", []),
+    Step(f"py:{DAY}.writeTo('lake.db.p').overwrite(col('d') == lit('2020-01-07').cast('date'))"),
+    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"], [8, "x\\b"]]),
+    Step(f"py:{DAY}.writeTo('lake.db.p').overwrite(col('n').startswith('w') & (col('id') > 1))"),
+    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"], [8, "x\\b"]]),
+    Step(f"py:{DAY}.writeTo('lake.db.p').overwrite((col('n') == {ODD}) | (col('id') == 7))"),
+    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"]]),
+    Step(f"py:{DAY}.write.partitionBy('d').mode('append').saveAsTable('lake.db.p')"),
+    # Where partitions are to be replaced, nothing else is.
+    Step("py:s.conf.set('spark.sql.sources.partitionOverwriteMode', 'dynamic')"),
+    Step("INSERT OVERWRITE lake.db.p VALUES (9, DATE'2020-01-09', 'q')", []),
+    Step(f"py:{DAY}.write.mode('overwrite').insertInto('lake.db.p')", None, "dynamic overwrite"),
+    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"], [7, "w"], [9, "q"]]),
+    Step("py:s.conf.unset('spark.sql.sources.partitionOverwriteMode')"),
+    Step("py:sorted(t.name for t in s.catalog.listTables('lake.db'))", ["p", "t", "u", "w"]),
     Step("py:[c.name for c in s.catalog.listColumns('lake.db.t')]", ["id", "n"]),
     Step(
         "py:[s.catalog.tableExists(f'lake.db.{n}') for n in ('t', 'v', 'x')]", [True, True, False]

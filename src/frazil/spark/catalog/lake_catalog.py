@@ -39,6 +39,7 @@ from frazil.spark.creation import CreateTable
 from frazil.spark.session.facts import type_support
 from frazil.spark.sql.binding.bound_text import QueriedView
 from frazil.spark.sql.context import TableVersion
+from frazil.spark.sql.statements.show import partition_terms
 from frazil.spark.types import struct_to_spark
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog"
@@ -201,7 +202,8 @@ class LakeCatalog(JavaObject):
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise self._missing_table(identifier) from error
         if writes and not isinstance(found, QueriedView):
-            return LakeTable(self._place, named.parts, found.schema)
+            terms = partition_terms(found.named.table.metadata)
+            return LakeTable(self._place, named.parts, found.schema, terms)
         return self._as_view(identifier, named, self._columns(found))
 
     @answers("TableAlreadyExistsException", "NoSuchNamespaceException")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
+from frazil.errors import UnsupportedError
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.catalog.machine import JavaObject, Machine, answers
@@ -25,6 +27,8 @@ _CAPABILITIES: Final = (
     "OVERWRITE_BY_FILTER",
 )
 """Spark has no way for a write of its first kind to replace partitions."""
+
+_TERM: Final = re.compile(r"(\w+)\((?:(\d+), )?(.+)\)")
 
 _VIEW_TEXT: Final = 14
 """At which place a table of Spark's first kind has the text of its query."""
@@ -53,11 +57,18 @@ class LakeTable(JavaObject):
         parts: its name, the lake's first.
     """
 
-    def __init__(self, place: SessionPlace, parts: Identifier, columns: S.StructType) -> None:
+    def __init__(
+        self,
+        place: SessionPlace,
+        parts: Identifier,
+        columns: S.StructType,
+        terms: Sequence[str] = (),
+    ) -> None:
         self.machine = place.machine
         self.place = place
         self.parts = parts
         self._columns = columns
+        self._terms = terms
         self.definition = StagedDefinition()
 
     def name(self) -> str:
@@ -83,8 +94,9 @@ class LakeTable(JavaObject):
         return java_columns(self.machine, self._columns)
 
     def partitioning(self) -> Any:
-        """Nothing: rows are spread by the write itself."""
-        return self.machine.array(self.machine.connector.expressions.Transform, ())
+        """What it is partitioned by: Spark asks whether partitions or all rows are replaced."""
+        kind = self.machine.connector.expressions.Transform
+        return self.machine.array(kind, [_transform(self.machine, term) for term in self._terms])
 
     def properties(self) -> Any:
         """Its properties."""
@@ -200,7 +212,7 @@ class _WriteBuilder(JavaObject):
     def overwrite(self, predicates: Any) -> Any:
         """Put the rows in place of those that match predicates, or filters of the first kind."""
         texts = [_sql_of(self.machine, each) for each in predicates]
-        where = " AND ".join(f"({text})" for text in texts if text != "true")
+        where = " AND ".join(f"({text})" for text in texts if text)
         self._then = lambda write: write.overwrite(where or None)
         return self
 
@@ -316,8 +328,27 @@ def view_table(machine: Machine, name: Any, columns: Any, text: str) -> Any:
 
 
 def _sql_of(machine: Machine, predicate: Any) -> str:
-    """A predicate as text."""
+    """A predicate as text of SQL, whose literals Spark writes; none where it is always true."""
     if predicate.name() == "ALWAYS_TRUE":
-        return "true"
-    builder: Any = machine.jvm.org.apache.spark.sql.connector.util.V2ExpressionSQLBuilder()
-    return str(builder.build(predicate))
+        return ""
+    found = machine.catalyst.expressions.V2ExpressionUtils.toCatalyst(predicate)
+    if found.isEmpty():
+        raise UnsupportedError(f"rows cannot be replaced by the condition {predicate.toString()}")
+    return str(found.get().sql())
+
+
+def _transform(machine: Machine, term: str) -> Any:
+    """A partition term, as ``bucket(4, id)``, as a catalog has it."""
+    made = machine.connector.expressions.Expressions
+    said = _TERM.fullmatch(term)
+    if said is None:
+        return made.identity(term)
+    kind, width, column = said.groups()
+    if width is None:
+        return getattr(made, kind)(column)
+    if kind == "bucket":
+        return made.bucket(int(width), machine.texts([column]))
+    arguments = machine.array(
+        machine.connector.expressions.Expression, [made.literal(int(width)), made.column(column)]
+    )
+    return made.apply(kind, arguments)

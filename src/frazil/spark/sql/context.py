@@ -14,6 +14,7 @@ from frazil.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
     NoSuchViewError,
+    UnsupportedError,
     ValidationError,
 )
 from frazil.spark.creation import CreateTable
@@ -42,6 +43,19 @@ METADATA_TABLES: Final = frozenset(
     }
 )
 """Names that can stand after a table's, as Java has them."""
+
+_OF_A_VERSION: Final = frozenset(
+    {
+        "manifests",
+        "entries",
+        "files",
+        "data_files",
+        "delete_files",
+        "partitions",
+        "position_deletes",
+    }
+)
+"""Those that show one snapshot."""
 
 SPARK_CATALOG: Final = "spark_catalog"
 _GLOBAL_TEMP: Final = "global_temp"
@@ -104,8 +118,16 @@ class NamedTable:
     metadata_table: str | None = None
 
     def metadata_rows(self, version: TableVersion) -> DataFrame:
-        """Return the rows of the metadata table."""
+        """Return the rows of the metadata table.
+
+        Raises:
+            UnsupportedError: it shows the table as a whole, and a version is asked for.
+        """
         name = str(self.metadata_table)
+        if version.arguments and name not in _OF_A_VERSION:
+            raise UnsupportedError(
+                f"{self.table.name}.{name} shows all of the table: read it without a version"
+            )
         read = getattr(self.table.inspect.dataframes, name)
         rows: DataFrame = read(**version.arguments)
         return rows
