@@ -141,6 +141,24 @@ def detach(owner: object) -> None:
                 remove(connect=connect)
 
 
+def forget(spark: SparkSession) -> None:
+    """Keep nothing of a session that has ended, and roll back what it has begun."""
+    sessions = _SESSIONS
+    with sessions.lock:
+        key = sessions.key(spark)
+        found = None if key is None else sessions.names.pop(key, None)
+        sessions.keys.clear()
+    for each in () if found is None else found[1].attached.values():
+        each.transactions.close()
+
+
+def be_new(spark: SparkSession) -> None:
+    """Have a session that may be the copy of another one known as one of its own."""
+    with suppress(Exception):  # It was not known.
+        spark.conf.unset(MARK)
+    _SESSIONS.keys.pop(spark, None)
+
+
 def _begin(spark: SparkSession, catalog: Catalog, isolation: Isolation) -> JoinedTables:
     return JoinedTables(spark, catalog, isolation=isolation)
 

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, Final, TypeVar
 
 from py4j.java_gateway import is_instance_of
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -174,6 +174,27 @@ def machine_of(spark: SparkSession) -> Machine:
         # Else an error is the text of a trace of Python.
         parameters.propagate_java_exceptions = True
     return Machine(gateway)
+
+
+def value_of(owner: Any, name: str) -> Any:
+    """Return what a private field of an object of the virtual machine holds; see `field_of`."""
+    return field_of(owner, name).get(owner)
+
+
+def field_of(owner: Any, name: str) -> Any:
+    """Return a private field of an object of the virtual machine, which can be set.
+
+    Raises:
+        Py4JError: there is none of that name.
+    """
+    kind = owner.getClass()
+    while kind is not None:
+        for each in kind.getDeclaredFields():
+            if str(each.getName()).endswith(name):
+                each.setAccessible(True)
+                return each
+        kind = kind.getSuperclass()
+    raise Py4JError(f"{owner.getClass().getName()} has no field {name}")
 
 
 class JavaObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -10,8 +11,13 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
-from frazil.spark.catalog.machine import Machine, machine_of
-from frazil.spark.catalog.sessions import Attach, serve_sessions
+from frazil.spark.catalog.machine import Machine, machine_of, value_of
+from frazil.spark.catalog.sessions import (
+    Attach,
+    forget_served,
+    serve_sessions,
+    served_sessions,
+)
 
 _NANOSECONDS: Final = 1_000_000_000
 _TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
@@ -103,6 +109,8 @@ class SparkServer:
         self._machine: Machine = machine_of(spark)
         self._listening = listening
         self._thrift: Any = None
+        self._of_thrift: Any = None
+        self._missing: dict[str, float] = {}
         if listening.connect is not None and not self._machine.has_class(_READ_OPTIONS):
             # It would answer a read of a branch or a snapshot with the rows of now.
             raise UnsupportedError(
@@ -128,7 +136,35 @@ class SparkServer:
                 key = f"hive.server2.thrift.{name}"
                 context.setConf(key, self._listening.spark_settings[f"spark.{key}"])
             thrift = classes.hive.thriftserver.HiveThriftServer2
-            self._thrift = thrift.startWithContext(context)
+            self._thrift = found = thrift.startWithContext(context)
+            for name in ("cliService", "sessionManager", "sparkSqlOperationManager"):
+                found = value_of(found, name)
+            self._of_thrift = value_of(found, "sessionToContexts")
+
+    def forget_closed(self, *, after: float = 60.0) -> None:
+        """Drop what is kept of sessions that are closed, and roll back what they have begun.
+
+        Args:
+            after: how many seconds a session has to be missing: it may have a statement before
+                its server knows it.
+        """
+        now, live = time.monotonic(), self._live()
+        gone = served_sessions() - live
+        self._missing = {key: self._missing.get(key, now) for key in gone}
+        for key, since in self._missing.items():
+            if now - since >= after:
+                forget_served(key)
+
+    def _live(self) -> set[str]:
+        """The ids of the sessions that clients have."""
+        found = set()
+        if self._listening.connect is not None:
+            service = self._machine.jvm.org.apache.spark.sql.connect.service.SparkConnectService
+            sessions = service.sessionManager().listActiveSessions()
+            found |= {str(sessions.apply(i).serverSessionId()) for i in range(sessions.size())}
+        if self._of_thrift is not None:
+            found |= {str(each.sessionUUID()) for each in self._of_thrift.values()}
+        return found
 
     def stop(self, *, seconds: float) -> None:
         """Answer no new statement, let those that run end, and stop Spark.

@@ -13,12 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from frazil.spark.attached.names import SessionNames
-from frazil.spark.attached.sessions import names_of
+from frazil.spark.attached.sessions import be_new, forget, names_of
 from frazil.spark.catalog.lake_catalog import LakeCatalog
-from frazil.spark.catalog.machine import JavaObject, Machine, machine_of
+from frazil.spark.catalog.machine import JavaObject, Machine, field_of, machine_of, value_of
 from frazil.spark.catalog.parser import LakeParser
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import finds_hidden
+from frazil.spark.session.by_session import forget_session
 from frazil.spark.session.facts import is_connect, is_stopped
 from frazil.spark.sql.parsers.spark_parser import OWN_PARSERS
 
@@ -26,12 +27,25 @@ Attach = Callable[[SparkSession], None]
 """Attaches lakes to a session that has none yet."""
 
 
+@dataclass(slots=True)
+class _Served:
+    """A session of a server, of which nothing is kept once it is closed.
+
+    Attributes:
+        session: of the virtual machine; None after it.
+        place: where its tables are, from its first statement on.
+    """
+
+    session: Any
+    place: SessionPlace | None = None
+
+
 class _Places:
     """The sessions of this process that parse by us, by their ids in the virtual machine."""
 
     def __init__(self) -> None:
         self.lock = RLock()
-        self.found: dict[str, SessionPlace] = {}
+        self.served: dict[str, _Served] = {}
         self.own: dict[str, _Installed] = {}
 
 
@@ -48,21 +62,20 @@ class SessionParsers(JavaObject):
 
     def apply(self, session: Any, theirs: Any) -> Any:
         """Return the parser of a session, whose state is not yet made."""
-        return LakeParser(self.machine, theirs, lambda: self._place(session, theirs))
+        served = _Served(session)
+        return LakeParser(self.machine, theirs, lambda: self._place(served, theirs))
 
-    def _place(self, session: Any, theirs: Any) -> SessionPlace:
-        key = str(session.sessionUUID())
-        found = _PLACES.found.get(key)
-        if found is None:
+    def _place(self, served: _Served, theirs: Any) -> SessionPlace | None:
+        if served.place is None:
             with _PLACES.lock:
-                found = _PLACES.found.get(key)
-                if found is None:
-                    found = self._made(session, theirs)
-                    _PLACES.found[key] = found
-        return found
+                if served.place is None and served.session is not None:
+                    served.place = self._made(served.session, theirs)
+                    _PLACES.served[str(served.session.sessionUUID())] = served
+        return served.place
 
     def _made(self, session: Any, theirs: Any) -> SessionPlace:
         spark = SparkSession(self._context, session)
+        be_new(spark)
         self._attach(spark)
         names = names_of(spark)
         assert names is not None
@@ -89,6 +102,25 @@ def serve_sessions(spark: SparkSession, attach: Attach) -> None:
     session._jsparkSession.extensions().injectParser(SessionParsers(spark, attach))
 
 
+def served_sessions() -> frozenset[str]:
+    """Return the sessions of servers that are kept, by their ids in the virtual machine."""
+    return frozenset(_PLACES.served)
+
+
+def forget_served(key: str) -> None:
+    """Keep nothing of a server's session that is closed, and roll back what it has begun."""
+    with _PLACES.lock:
+        served = _PLACES.served.pop(key, None)
+        if served is None or served.place is None:
+            return
+        place, served.place, served.session = served.place, None, None
+    catalogs = value_of(place.manager, "catalogs")
+    for name in place.names.attached:
+        catalogs.remove(name)
+    forget(place.spark)
+    forget_session(place.spark)
+
+
 def install(spark: SparkSession) -> None:
     """Let a session that has lakes parse by us, and have them among its catalogs.
 
@@ -113,7 +145,7 @@ def uninstall(spark: SparkSession) -> None:
     found = _PLACES.own.get(key)
     if found is None:
         return
-    names, catalogs = found.place.names, _value(found.place.manager, "catalogs")
+    names, catalogs = found.place.names, value_of(found.place.manager, "catalogs")
     for name in found.added - set(names.attached):
         catalogs.remove(name)
     found.added &= set(names.attached)
@@ -153,7 +185,7 @@ def _installed(spark: SparkSession, names: SessionNames) -> SessionPlace:
             found = _Installed(place, theirs)
             parser = LakeParser(machine, theirs, lambda: place)
             for owner, name in ((state, "sqlParser"), (state.catalog(), "parser")):
-                each = _field(owner, name)
+                each = field_of(owner, name)
                 each.set(owner, parser)
                 found.fields.append((owner, each))
             OWN_PARSERS.put(spark, theirs)
@@ -185,26 +217,6 @@ def add_catalogs(place: SessionPlace) -> None:
     Raises:
         Py4JError: the virtual machine does not let us.
     """
-    known = _value(place.manager, "catalogs")
+    known = value_of(place.manager, "catalogs")
     for name in place.names.attached:
         known.put(name, LakeCatalog(place, name))
-
-
-def _value(owner: Any, name: str) -> Any:
-    return _field(owner, name).get(owner)
-
-
-def _field(owner: Any, name: str) -> Any:
-    """A private field of an object, which can be set.
-
-    Raises:
-        Py4JError: there is none of that name.
-    """
-    kind = owner.getClass()
-    while kind is not None:
-        for each in kind.getDeclaredFields():
-            if str(each.getName()).endswith(name):
-                each.setAccessible(True)
-                return each
-        kind = kind.getSuperclass()
-    raise Py4JError(f"{owner.getClass().getName()} has no field {name}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
@@ -13,10 +14,14 @@ from frazil.spark.session.facts import is_stopped
 T = TypeVar("T")
 
 
+_ALL: Final[WeakSet[BySession[Any]]] = WeakSet()
+
+
 class BySession(Generic[T]):
     """What is kept of each session; that of stopped ones is forgotten."""
 
     def __init__(self) -> None:
+        _ALL.add(self)
         self._lock = threading.RLock()
         self._kept: dict[SparkSession, T] = {}
 
@@ -38,3 +43,14 @@ class BySession(Generic[T]):
             for stopped in [each for each in self._kept if is_stopped(each)]:
                 del self._kept[stopped]
             self._kept[spark] = value
+
+    def forget(self, spark: SparkSession) -> None:
+        """Keep nothing of a session."""
+        with self._lock:
+            self._kept.pop(spark, None)
+
+
+def forget_session(spark: SparkSession) -> None:
+    """Keep nothing of a session that has ended while its Spark goes on."""
+    for each in tuple(_ALL):
+        each.forget(spark)

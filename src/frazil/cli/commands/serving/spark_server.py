@@ -15,6 +15,9 @@ from frazil.cli.output import Output
 from frazil.errors import ConfigurationError
 
 _PORT = click.IntRange(1, 65535)
+_SWEEP = 5.0
+"""Seconds between two looks at which sessions are closed."""
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -79,8 +82,8 @@ def spark_server(
         f"Spark with {', '.join(sorted(lakes.catalogs))} is served on {host}",
     )
     sys.stdout.flush()
-    while not ended.wait(1):
-        pass
+    while not ended.wait(_SWEEP):
+        server.forget_closed()
     server.stop(seconds=grace)
 
 
