@@ -159,8 +159,9 @@ class SparkServer:
         """The ids of the sessions that clients have."""
         found = set()
         if self._listening.connect is not None:
-            service = self._machine.jvm.org.apache.spark.sql.connect.service.SparkConnectService
-            sessions = service.sessionManager().listActiveSessions()
+            service = self._machine.jvm.org.apache.spark.sql.connect.service
+            connect = getattr(getattr(service, "SparkConnectService$"), "MODULE$")
+            sessions = connect.sessionManager().listActiveSessions()
             found |= {str(sessions.apply(i).serverSessionId()) for i in range(sessions.size())}
         if self._of_thrift is not None:
             found |= {str(each.sessionUUID()) for each in self._of_thrift.values()}
