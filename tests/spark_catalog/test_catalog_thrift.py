@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pyspark
+import pytest
 
 STATEMENTS = """
 CREATE NAMESPACE lake.jdbc;
@@ -28,6 +29,7 @@ SELECT nope FROM t;
 """
 
 
+@pytest.mark.check
 def test_beeline(served, tmp_path):
     """Each statement is answered, and the error is Spark's."""
     script = tmp_path / "statements.sql"
