@@ -11,45 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from frazil.cli.listing import SECTIONS, Listed
 from frazil.cli.output import Output
 from frazil.errors import FrazilError
 from frazil.storage.paths import redact
+from frazil.version import FRAZIL_VERSION
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from frazil.catalog.protocol import Catalog
     from frazil.table.handle import TableHandle
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
-STATEMENTS = "SQL"
-LOOKING = "Look at tables"
-READING = "Read rows"
-CHANGING = "Change tables"
-SERVING = "Serve tables"
-SETTING_UP = "Set up"
-_SECTIONS = (STATEMENTS, LOOKING, READING, CHANGING, SERVING, SETTING_UP)
-
 _COMMANDS = "frazil.cli.commands"
-MODULES = (
-    "look",
-    "read",
-    "change",
-    "statistics",
-    "add_files",
-    "setup.adopt",
-    "maintenance",
-    "optimize",
-    "call",
-    "sql",
-    "run",
-    "report",
-    "cdc",
-    "serve",
-    "serving.spark_server",
-    "setup.catalog",
-    "setup.doctor",
-)
-"""Modules of `frazil.cli.commands`, in the order in which help lists their commands."""
 
 EXAMPLES = """\b
 Examples:
@@ -118,42 +94,46 @@ class Settings:
 
 
 class Commands(click.Group):
-    """Commands by what they do; their typed errors are one line, not a traceback.
+    """The listed commands; their typed errors are one line, not a traceback.
 
-    A command's module is imported when the command is asked for.
+    A command's module is imported when the command is asked for. Until then its place is held by
+    what the list says of it, which is all that help, completion and suggestions need.
     """
 
-    def every_command(self) -> dict[str, ShownCommand]:
-        """Return all commands by their words, in the order of their modules."""
-        for module in MODULES:
-            import_module(f"{_COMMANDS}.{module}")
-        found = dict(_shown_in(self))
-        return dict(sorted(found.items(), key=lambda each: MODULES.index(each[1].module)))
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        for listed in _all_listed():
+            self.commands.setdefault(listed.word, _Unread(listed))
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order in which they are declared."""
-        return list(dict.fromkeys(words.split()[0] for words in self.every_command()))
+    def every_command(self) -> dict[str, ShownCommand]:
+        """Return all commands by their words, in the order of the list."""
+        return {listed.words: self._declared(listed) for listed in _all_listed()}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; where its module has its name, no other one is imported."""
-        if cmd_name not in self.commands:
-            named = [module for module in MODULES if module.rpartition(".")[2] == cmd_name]
-            if named:
-                import_module(f"{_COMMANDS}.{named[0]}")
-            else:
-                self.every_command()
-        return super().get_command(ctx, cmd_name)
+        """Return a command; its module is imported, and no other one is."""
+        found = super().get_command(ctx, cmd_name)
+        if isinstance(found, _Unread):
+            import_module(f"{_COMMANDS}.{found.listed.module}")
+            return super().get_command(ctx, cmd_name)
+        return found
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the list."""
+        return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section."""
-        for section in _SECTIONS:
-            listed = [
-                (words, command.get_short_help_str(60))
-                for words, command in self.every_command().items()
-                if command.section == section
-            ]
+        for section, below in SECTIONS.items():
             with formatter.section(section):
-                formatter.write_dl(listed)
+                formatter.write_dl([(listed.words, _shown(listed, 60)) for listed in below])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what a shell offers: commands that begin so, and options."""
+        from click.shell_completion import CompletionItem
+
+        begun = {each.word: each for each in _all_listed() if each.word.startswith(incomplete)}
+        found = [CompletionItem(word, help=_shown(each, 60)) for word, each in begun.items()]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -164,29 +144,41 @@ class Commands(click.Group):
             line = " ".join(redact(str(error), secrets).split())
             raise click.ClickException(line) from error
 
+    def _declared(self, listed: Listed) -> ShownCommand:
+        import_module(f"{_COMMANDS}.{listed.module}")
+        found: Any = self
+        for word in listed.words.split():
+            found = found.commands[word]
+        if not isinstance(found, ShownCommand):
+            raise TypeError(f"frazil.cli.listing names {listed.words}, which {listed.module} lacks")
+        return found
+
+
+class _Unread(click.Command):
+    """A command whose module was not imported yet."""
+
+    def __init__(self, listed: Listed) -> None:
+        super().__init__(listed.word)
+        self.listed = listed
+
+
+def _all_listed() -> Iterator[Listed]:
+    for below in SECTIONS.values():
+        yield from below
+
+
+def _shown(listed: Listed, limit: int) -> str:
+    return click.Command(None, help=listed.summary).get_short_help_str(limit)
+
 
 class ShownCommand(click.Command):
-    """A command with its place in the list and its examples."""
+    """A command with its examples."""
 
-    def __init__(self, name: str, *, section: str, examples: tuple[str, ...], **more: Any) -> None:
+    def __init__(self, name: str, *, examples: tuple[str, ...], **more: Any) -> None:
         lines = "\n".join(f"  {example}" for example in examples)
         heading = "Example" if len(examples) == 1 else "Examples"
         super().__init__(name, epilog=f"\b\n{heading}:\n{lines}", **more)
-        self.section = section
         self.examples = examples
-
-    @property
-    def module(self) -> str:
-        """The module that declares it."""
-        return str(getattr(self.callback, "__module__", "")).removeprefix(f"{_COMMANDS}.")
-
-
-def _shown_in(group: click.Group, before: str = "") -> Iterator[tuple[str, ShownCommand]]:
-    for name, each in group.commands.items():
-        if isinstance(each, ShownCommand):
-            yield before + name, each
-        elif isinstance(each, click.Group):
-            yield from _shown_in(each, f"{before}{name} ")
 
 
 @click.group(
@@ -200,7 +192,7 @@ def _shown_in(group: click.Group, before: str = "") -> Iterator[tuple[str, Shown
 @click.option("--uri", help="The catalog's database, as sqlite:////data/lake/catalog.db.")
 @click.option("--type", "kind", metavar="TYPE", help="sql (the default) or hadoop.")
 @click.option("--property", "-p", "pairs", multiple=True, metavar="KEY=VALUE", help="Any setting.")
-@click.version_option(package_name="frazil", prog_name="frazil")
+@click.version_option(FRAZIL_VERSION, prog_name="frazil")
 @click.pass_context
 def main(
     context: click.Context,
@@ -217,13 +209,10 @@ def main(
     context.obj = Settings(name, properties)
 
 
-def command(
-    section: str, *examples: str, name: str | None = None, group: click.Group | None = None
-) -> Decorator:
-    """Declare a command that takes the settings and an `Output`.
+def command(*examples: str, name: str | None = None, group: click.Group | None = None) -> Decorator:
+    """Declare a command of the list that takes the settings and an `Output`.
 
     Args:
-        section: under which heading it is listed.
         examples: lines that its help shows.
         name: its name, that of the function unless given.
         group: the command whose word stands before it; none unless given.
@@ -239,7 +228,7 @@ def command(
         # It takes the function's options and help over.
         update_wrapper(run, function)
         place = main if group is None else group
-        declared = place.command(name, cls=ShownCommand, section=section, examples=examples)
+        declared = place.command(name, cls=ShownCommand, examples=examples)
         declared(as_json(wide(click.pass_obj(run))))
         return function
 

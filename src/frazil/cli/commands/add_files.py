@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
 from frazil.spark.migration.entries import FORMATS
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake add-files db.empty /data/lake/old",
     name="add-files",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, asked, check_somebody_answers, command
+from frazil.cli.app import Settings, asked, check_somebody_answers, command
 from frazil.cli.local_spark import opened_session
 from frazil.cli.output import Output, column_of
 from frazil.cli.progress import shown_progress
@@ -14,7 +14,6 @@ from frazil.spark.procedures.statement import parse_call
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake call \"CALL system.ancestors_of('db.trips')\"",
 )
 @click.argument("statement")

@@ -8,7 +8,7 @@ from types import ModuleType
 import click
 
 from frazil.catalog.identifiers import parse_table_identifier, shown
-from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
 from frazil.cli.local_spark import opened_lake
@@ -19,7 +19,6 @@ _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake cdc postgres postgresql://me@db/shop --table db.trips --once",
     "frazil --warehouse /data/lake cdc postgres service=shop --table db.trips --interval 10",
 )

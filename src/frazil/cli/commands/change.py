@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from frazil.catalog.identifiers import parse_named_namespace, shown
-from frazil.cli.app import CHANGING, Settings, asked, command, of_snapshot, pairs_of
+from frazil.cli.app import Settings, asked, command, of_snapshot, pairs_of
 from frazil.cli.commands.expiry import Expiry, expiry_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
@@ -30,7 +30,6 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake create-namespace staging",
     name="create-namespace",
 )
@@ -43,7 +42,6 @@ def create_namespace(settings: Settings, out: Output, *, namespace: str) -> None
 
 
 @command(
-    CHANGING,
     'frazil --warehouse /data/lake create db.visits "id bigint not null, ts timestamp" '
     "--partition-by 'month(ts)'",
 )
@@ -93,7 +91,7 @@ def create(
     out.done(facts, f"made {facts['table']} at {facts['location']}")
 
 
-@command(CHANGING, "frazil --warehouse /data/lake rename db.visits staging.visits")
+@command("frazil --warehouse /data/lake rename db.visits staging.visits")
 @click.argument("table")
 @click.argument("new_name")
 def rename(settings: Settings, out: Output, *, table: str, new_name: str) -> None:
@@ -105,7 +103,6 @@ def rename(settings: Settings, out: Output, *, table: str, new_name: str) -> Non
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake branch db.trips audit",
     "frazil --warehouse /data/lake branch db.trips audit --remove",
 )
@@ -140,7 +137,6 @@ def branch(
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake tag db.trips end-of-january --ref v1",
     "frazil --warehouse /data/lake tag db.trips end-of-january --remove",
 )
@@ -174,7 +170,7 @@ def tag(
     _show_ref(out, handle, "tag", name)
 
 
-@command(CHANGING, "frazil --warehouse /data/lake rollback db.trips --ref v1")
+@command("frazil --warehouse /data/lake rollback db.trips --ref v1")
 @click.argument("table")
 @of_snapshot
 def rollback(settings: Settings, out: Output, *, table: str, **moment: Any) -> None:
@@ -193,7 +189,6 @@ def rollback(settings: Settings, out: Output, *, table: str, **moment: Any) -> N
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake expire db.trips --older-than 2024-03-01 --dry-run",
     "frazil --warehouse /data/lake expire db.trips --retain-last 10 --yes",
 )
@@ -243,7 +238,7 @@ def expire(
         )
 
 
-@command(CHANGING, "frazil --warehouse /data/lake drop staging.visits --yes")
+@command("frazil --warehouse /data/lake drop staging.visits --yes")
 @click.argument("table")
 @click.option("--purge", is_flag=True, help="Delete its files too.")
 @yes_option

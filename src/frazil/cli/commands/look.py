@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from frazil.cli.app import LOOKING, Settings, command, of_snapshot
+from frazil.cli.app import Settings, command, of_snapshot
 from frazil.cli.describe import as_number, describe_table
 from frazil.cli.format import partition_text, rows_of
 from frazil.cli.layout import TextColumn
@@ -17,7 +17,7 @@ from frazil.format.types import IcebergType, ListType, MapType, NestedField, Str
 from frazil.storage.paths import redact_properties
 
 
-@command(LOOKING, "frazil --warehouse /data/lake tables", "frazil --warehouse /data/lake tables db")
+@command("frazil --warehouse /data/lake tables", "frazil --warehouse /data/lake tables db")
 @click.argument("namespace", required=False)
 def tables(settings: Settings, out: Output, *, namespace: str | None) -> None:
     """List the tables, of one namespace or of all."""
@@ -32,7 +32,7 @@ def tables(settings: Settings, out: Output, *, namespace: str | None) -> None:
     out.rows(found, columns, nothing="no tables")
 
 
-@command(LOOKING, "frazil --warehouse /data/lake namespaces")
+@command("frazil --warehouse /data/lake namespaces")
 @click.argument("parent", required=False)
 def namespaces(settings: Settings, out: Output, *, parent: str | None) -> None:
     """List the namespaces, at the top or below another one."""
@@ -44,7 +44,7 @@ def namespaces(settings: Settings, out: Output, *, parent: str | None) -> None:
     out.rows(rows, {"namespace": TextColumn("namespace")}, nothing="no namespaces")
 
 
-@command(LOOKING, "frazil --warehouse /data/lake describe db.trips")
+@command("frazil --warehouse /data/lake describe db.trips")
 @click.argument("table")
 def describe(settings: Settings, out: Output, *, table: str) -> None:
     """Show a table's columns, layout and newest snapshot."""
@@ -67,7 +67,6 @@ def describe(settings: Settings, out: Output, *, table: str) -> None:
 
 
 @command(
-    LOOKING,
     "frazil --warehouse /data/lake schema db.trips",
     "frazil --warehouse /data/lake schema db.trips --ref v1 --json",
 )
@@ -88,7 +87,7 @@ def schema(
         _show_columns(out, rows)
 
 
-@command(LOOKING, "frazil --warehouse /data/lake history db.trips")
+@command("frazil --warehouse /data/lake history db.trips")
 @click.argument("table")
 def history(settings: Settings, out: Output, *, table: str) -> None:
     """Show which snapshot was current when."""
@@ -106,7 +105,6 @@ def history(settings: Settings, out: Output, *, table: str) -> None:
 
 
 @command(
-    LOOKING,
     "frazil --warehouse /data/lake snapshots db.trips",
     "frazil snapshots /data/lake/db/trips --json",
 )
@@ -139,7 +137,6 @@ def snapshots(settings: Settings, out: Output, *, table: str) -> None:
 
 
 @command(
-    LOOKING,
     "frazil --warehouse /data/lake files db.trips --limit 10",
     "frazil --warehouse /data/lake files db.trips --ref v1 --wide",
 )
@@ -181,7 +178,7 @@ def files(
         click.echo(f"{len(rows)} of {len(frame)} files")
 
 
-@command(LOOKING, "frazil --warehouse /data/lake partitions db.trips")
+@command("frazil --warehouse /data/lake partitions db.trips")
 @click.argument("table")
 @of_snapshot
 def partitions(
@@ -216,7 +213,7 @@ def partitions(
     out.rows(rows, columns, nothing="no partitions")
 
 
-@command(LOOKING, "frazil --warehouse /data/lake refs db.trips")
+@command("frazil --warehouse /data/lake refs db.trips")
 @click.argument("table")
 def refs(settings: Settings, out: Output, *, table: str) -> None:
     """Show branches and tags, and how long they are kept."""
@@ -239,7 +236,7 @@ def refs(settings: Settings, out: Output, *, table: str) -> None:
     out.rows(rows, columns, nothing="no branches or tags yet")
 
 
-@command(LOOKING, "frazil --warehouse /data/lake properties db.trips")
+@command("frazil --warehouse /data/lake properties db.trips")
 @click.argument("table")
 def properties(settings: Settings, out: Output, *, table: str) -> None:
     """Show the table's properties."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from frazil.cli.app import CHANGING, LOOKING, Settings, asked, command
+from frazil.cli.app import Settings, asked, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.cli.progress import shown_progress
@@ -27,7 +27,6 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake remove-orphan-files db.trips --dry-run",
     name="remove-orphan-files",
 )
@@ -88,7 +87,6 @@ def remove_orphan_files(
 
 
 @command(
-    LOOKING,
     "frazil --warehouse /data/lake check db.trips",
 )
 @click.argument("table")
@@ -115,7 +113,7 @@ def check(settings: Settings, out: Output, *, table: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-@command(CHANGING, "frazil --warehouse /data/lake repair db.trips --yes")
+@command("frazil --warehouse /data/lake repair db.trips --yes")
 @click.argument("table")
 @_yes
 def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
@@ -149,7 +147,6 @@ def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake rewrite-table-path db.trips file:///data/lake s3://new/lake",
     name="rewrite-table-path",
 )

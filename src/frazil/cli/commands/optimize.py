@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
 from frazil.cli.local_spark import opened_table
@@ -21,7 +21,6 @@ from frazil.table.maintenance.optimizing.look import look
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake optimize db.trips --dry-run",
     "frazil --warehouse /data/lake optimize db.trips",
 )

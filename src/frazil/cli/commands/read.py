@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from frazil.cli.app import READING, Settings, command, of_snapshot
+from frazil.cli.app import Settings, command, of_snapshot
 from frazil.cli.describe import plan_facts
 from frazil.cli.output import Output, column_of
 from frazil.cli.planned import Read
@@ -15,7 +15,6 @@ DEFAULT_ROWS = 20
 
 
 @command(
-    READING,
     'frazil --warehouse /data/lake scan db.trips --where "fare > 10" --columns id,fare',
     'frazil --warehouse /data/lake scan db.trips --where "fare > 10" --plan',
 )
@@ -63,7 +62,6 @@ def scan(
 
 
 @command(
-    READING,
     "frazil --warehouse /data/lake count db.trips",
     "frazil --warehouse /data/lake count db.trips --where \"ts >= '2024-02-01'\"",
 )

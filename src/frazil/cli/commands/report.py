@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from frazil.cli.app import LOOKING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
 from frazil.cli.progress import shown_progress
 from frazil.table.report.write import write_lake_report, write_report
 
 
 @command(
-    LOOKING,
     "frazil --warehouse /data/lake report db.trips --out /data/lake/report.html",
     "frazil --warehouse /data/lake report --out /data/lake-report",
     "frazil --warehouse /data/lake report --namespace db --out /data/lake-report",

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from frazil.catalog.config import DEFAULT_NAME
-from frazil.cli.app import CHANGING, Settings, ShownCommand, main
+from frazil.cli.app import Settings, ShownCommand, main
 from frazil.errors import ConfigurationError
 from frazil.spark.attached.configured import configured_lakes
 from frazil.spark.words import WordReader
@@ -26,7 +26,6 @@ _PYTHON_BY_SHELL: Final = b"'''exec' "
 @main.command(
     "run",
     cls=ShownCommand,
-    section=CHANGING,
     examples=(
         "frazil run -- job.py --day 2024-03-01",
         "frazil --catalog prod run --use prod.db -- dbt run",

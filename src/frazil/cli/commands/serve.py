@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from frazil.catalog.config import CatalogConfig, open_catalog
-from frazil.cli.app import SERVING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
 from frazil.errors import UnsupportedError
 from frazil.serve.running.workers import WorkerProcesses, when_parent_ends
@@ -21,7 +21,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @command(
-    SERVING,
     "frazil --warehouse /data/lake serve",
     "frazil --warehouse /data/lake serve --port 8282 --read-only",
 )

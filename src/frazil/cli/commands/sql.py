@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from frazil.cli.app import STATEMENTS, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
 from frazil.cli.sql.engine import Engine, LeftError
 from frazil.cli.sql.results import Form
@@ -17,7 +17,6 @@ from frazil.cli.sql.statements import statements_of
 
 
 @command(
-    STATEMENTS,
     'frazil --warehouse /data/lake sql "SELECT city, count(*) FROM db.trips GROUP BY city"',
     'frazil --warehouse /data/lake sql "SELECT * FROM db.trips" --csv',
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
 
@@ -12,7 +12,6 @@ _snapshot = click.option("--snapshot-id", type=int, metavar="ID", help="Of this 
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake compute-table-stats db.trips --columns id",
     name="compute-table-stats",
 )
@@ -43,7 +42,6 @@ def compute_table_stats(
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake compute-partition-stats db.trips",
     name="compute-partition-stats",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from frazil.catalog.config import DEFAULT_NAME
-from frazil.cli.app import SERVING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError
 
@@ -22,7 +22,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @command(
-    SERVING,
     "frazil --catalog prod spark-server --connect 15002",
     "frazil --warehouse /data/lake spark-server --connect 15002 --thrift 10000",
 )

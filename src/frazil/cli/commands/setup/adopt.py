@@ -11,13 +11,12 @@ import click
 from frazil.catalog.config import resolve
 from frazil.catalog.identifiers import parse_named_namespace, shown
 from frazil.cli.adoption import Adopted, Adoption, AdoptionSource
-from frazil.cli.app import CHANGING, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 
 
 @command(
-    CHANGING,
     "frazil --warehouse /data/lake adopt /data/lake/old",
     "frazil --warehouse /data/lake adopt /data/lake/old --into archive --apply",
 )

@@ -34,7 +34,7 @@ from frazil.catalog.keyring_secrets import (
     with_names,
 )
 from frazil.catalog.kinds import IMPLEMENTATION
-from frazil.cli.app import SETTING_UP, Settings, asked, can_ask, command, main, pairs_of
+from frazil.cli.app import Settings, asked, can_ask, command, main, pairs_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError, UnsupportedError
@@ -46,7 +46,7 @@ def catalog_group() -> None:
     """List, add, remove and test the configured catalogs."""
 
 
-@command(SETTING_UP, "frazil catalog ls", name="ls", group=catalog_group)
+@command("frazil catalog ls", name="ls", group=catalog_group)
 def list_catalogs(settings: Settings, out: Output) -> None:
     """List the catalogs of the environment and the file."""
     rows = [_described(name) for name in configured_names()]
@@ -68,7 +68,6 @@ def list_catalogs(settings: Settings, out: Output) -> None:
 
 
 @command(
-    SETTING_UP,
     "frazil catalog add default --warehouse /data/lake",
     "frazil catalog add prod --uri postgresql://me@db/lake --warehouse s3://lake/prod",
     name="add",
@@ -127,7 +126,6 @@ def add(
 
 
 @command(
-    SETTING_UP,
     "frazil catalog test",
     "frazil catalog test default --json",
     name="test",
@@ -148,7 +146,7 @@ def test(settings: Settings, out: Output, *, name: str | None) -> None:
     out.done(facts, f"the catalog {label} ({catalog.kind}) answers in {milliseconds} ms: {known}")
 
 
-@command(SETTING_UP, "frazil catalog remove prod --yes", name="remove", group=catalog_group)
+@command("frazil catalog remove prod --yes", name="remove", group=catalog_group)
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from frazil.cli.app import SETTING_UP, Settings, command
+from frazil.cli.app import Settings, command
 from frazil.cli.commands.setup.findings import Finding
 from frazil.cli.commands.setup.places import meant_catalogs, place_findings
 from frazil.cli.commands.setup.versions import extra_findings, version_findings
@@ -16,7 +16,7 @@ from frazil.errors import FrazilError
 from frazil.storage.paths import redact
 
 
-@command(SETTING_UP, "frazil doctor", "frazil --warehouse /data/lake doctor --write")
+@command("frazil doctor", "frazil --warehouse /data/lake doctor --write")
 @click.option("--write", is_flag=True, help="Write a file to each warehouse, and delete it.")
 def doctor(settings: Settings, out: Output, *, write: bool) -> None:
     """Look at versions, catalogs and stores, and say what to do.

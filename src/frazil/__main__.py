@@ -1,0 +1,5 @@
+"""`python -m frazil`."""
+
+from frazil.cli.app import main
+
+main()
