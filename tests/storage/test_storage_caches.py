@@ -9,9 +9,9 @@ import pytest
 
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.errors import ConfigurationError
-from frazil.planning.cache import store_key
 from frazil.storage.caches import BoundedCache, Caches, Sized
 from frazil.storage.files import FileIO
+from frazil.storage.moved import store_key
 
 
 def test_the_least_recently_used_make_room() -> None:

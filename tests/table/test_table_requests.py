@@ -22,10 +22,11 @@ from frazil.catalog import metadata_files
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError
 from frazil.format.types import IntegerType, ListType, NestedField, StringType, StructType
-from frazil.planning.cache import ManifestCache, store_key
+from frazil.planning.cache import ManifestCache
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
 from frazil.storage.avro.manifests import read_manifest_list
+from frazil.storage.moved import store_key
 from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
 

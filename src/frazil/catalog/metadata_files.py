@@ -23,10 +23,9 @@ from frazil.format.metadata import (
     unpacked_metadata,
 )
 from frazil.format.views import ViewMetadata, parse_view_metadata, view_metadata_to_bytes
-from frazil.planning.cache import store_key
 from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO
-from frazil.storage.moved import telling_of_moves
+from frazil.storage.moved import store_key, telling_of_moves
 from frazil.storage.paths import is_local, name_of
 
 _GZIP_MAGIC = b"\x1f\x8b"

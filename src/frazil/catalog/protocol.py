@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from frazil.catalog.identifiers import Identifier, parse_namespace
 from frazil.catalog.request_log import RequestLog
@@ -26,10 +26,12 @@ from frazil.errors import (
 )
 from frazil.format.changes import Requirement, Update, apply_updates
 from frazil.format.metadata import TableMetadata
-from frazil.planning.scan_report import PlannedScan
 from frazil.storage.caches import Caches
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact_properties
+
+if TYPE_CHECKING:
+    from frazil.planning.scan_report import PlannedScan
 
 
 class Capability(StrEnum):

@@ -5,7 +5,6 @@ They come from immutable files, so what was made once never goes stale; it only 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Sequence
 
 import polars as pl
@@ -17,7 +16,6 @@ from frazil.planning.frames import memory_of
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.caches import BoundedCache, CacheStatistics
 from frazil.storage.files import FileIO
-from frazil.storage.stores.remote_options import places_of_stores
 
 _BYTES_PER_LISTED_MANIFEST = 768
 _BYTES_PER_FIELD_SUMMARY = 256
@@ -101,13 +99,3 @@ class ManifestCache:
 def memory_of_plan(plan: ScanPlan) -> int:
     """Return the bytes that the frames of a plan take."""
     return memory_of(plan.files) + memory_of(plan.deletes) + plan.delete_index.size_in_bytes
-
-
-def store_key(io: FileIO) -> str:
-    """What tells apart files of one path in different stores: where the stores are, not who asks.
-
-    Credentials come with a table and end; the file that they open is the same one.
-    """
-    moved = getattr(io, "moved", {})
-    stores = repr((places_of_stores(io.properties), sorted(moved.items())))
-    return hashlib.sha256(stores.encode()).hexdigest()

@@ -16,13 +16,13 @@ from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.planning.cache import ManifestCache, store_key
+from frazil.planning.cache import ManifestCache
 from frazil.storage.avro import decode_manifest_lists, manifests_of
 from frazil.storage.avro.columns import decode_manifests, value_column
 from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
-from frazil.storage.moved import telling_of_moves
+from frazil.storage.moved import store_key, telling_of_moves
 from frazil.storage.side_by_side import lasting_threads
 
 _READERS = 16

@@ -19,7 +19,7 @@ from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.planning.cache import ManifestCache, store_key
+from frazil.planning.cache import ManifestCache
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.deletes.match import MatchedDeletes, match_deletes, may_hold_null_keys
 from frazil.planning.deletes.own_files import FILE_PATH_ID, referenced_data_files
@@ -37,6 +37,7 @@ from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
 from frazil.storage.avro.columns import value_column, with_values
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
+from frazil.storage.moved import store_key
 
 FILE_COLUMNS = (
     "file_path",

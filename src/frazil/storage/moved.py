@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from frazil.errors import MissingFileError, StorageError
 from frazil.storage.files import FileIO
 from frazil.storage.paths import parent_of, redact
+from frazil.storage.stores.remote_options import places_of_stores
 from frazil.storage.stores.store import Store, Stores
 
 T = TypeVar("T")
@@ -91,3 +93,13 @@ def _lacks_folder(io: FileIO, path: str) -> bool:
         return not io.is_folder(parent_of(path))
     except StorageError:
         return False
+
+
+def store_key(io: FileIO) -> str:
+    """What tells apart files of one path in different stores: where the stores are, not who asks.
+
+    Credentials come with a table and end; the file that they open is the same one.
+    """
+    moved = getattr(io, "moved", {})
+    stores = repr((places_of_stores(io.properties), sorted(moved.items())))
+    return hashlib.sha256(stores.encode()).hexdigest()

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
-from frazil.format.html_text import html_table, notebook_card
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import SortOrder
-from frazil.table.inspect.inspector import Inspector
-from frazil.table.maintenance.table_maintenance import Maintenance
+from frazil.later import later
 from frazil.table.operations import TableOperations
 from frazil.table.port import HandlePort
 from frazil.table.time_travel import Moment, find_snapshot
-from frazil.table.transaction import Transaction, TransactionPort
-from frazil.table.updates.replacement import DefinitionKwargs, ReplaceDefinition
+
+if TYPE_CHECKING:
+    from frazil.format.html_text import html_table, notebook_card
+    from frazil.table.inspect.inspector import Inspector
+    from frazil.table.maintenance.table_maintenance import Maintenance
+    from frazil.table.transaction import Transaction, TransactionPort
+    from frazil.table.updates.replacement import DefinitionKwargs, ReplaceDefinition
+else:
+    html_table, notebook_card = later("frazil.format.html_text", "html_table", "notebook_card")
+    Inspector = later("frazil.table.inspect.inspector", "Inspector")
+    Maintenance = later("frazil.table.maintenance.table_maintenance", "Maintenance")
+    Transaction, TransactionPort = later(
+        "frazil.table.transaction", "Transaction", "TransactionPort"
+    )
+    ReplaceDefinition = later("frazil.table.updates.replacement", "ReplaceDefinition")
+
 
 _MOST_COLUMNS_SHOWN: Final = 20
 

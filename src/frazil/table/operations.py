@@ -6,23 +6,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from frazil.format.arguments import SnapshotId, snapshot_id_of
 from frazil.format.metadata import TableMetadata
 from frazil.format.sorting import SortExpr, SortField
+from frazil.later import later
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
-from frazil.table.file_changes import FileChanges
-from frazil.table.maintenance.table_maintenance import StatisticsChanges
 from frazil.table.port import TablePort
-from frazil.table.snapshots.cherry_pick import CherryPick, publication
 from frazil.table.time_travel import Moment
-from frazil.table.updates import properties, references
-from frazil.table.updates import sort_order as sort_update
-from frazil.table.updates.create_branch import CreateBranch
-from frazil.table.updates.references import DEFAULT_RETENTION, Retention
-from frazil.table.updates.schema import UpdateSchema
-from frazil.table.updates.spec import UpdateSpec
+from frazil.table.updates.references import DEFAULT_RETENTION
+
+if TYPE_CHECKING:
+    from frazil.table.file_changes import FileChanges
+    from frazil.table.maintenance.table_maintenance import StatisticsChanges
+    from frazil.table.snapshots.cherry_pick import CherryPick, publication
+    from frazil.table.updates import properties, references
+    from frazil.table.updates import sort_order as sort_update
+    from frazil.table.updates.create_branch import CreateBranch
+    from frazil.table.updates.references import Retention
+    from frazil.table.updates.schema import UpdateSchema
+    from frazil.table.updates.spec import UpdateSpec
+else:
+    FileChanges = later("frazil.table.file_changes", "FileChanges")
+    StatisticsChanges = later("frazil.table.maintenance.table_maintenance", "StatisticsChanges")
+    CherryPick, publication = later(
+        "frazil.table.snapshots.cherry_pick", "CherryPick", "publication"
+    )
+    properties = later("frazil.table.updates.properties")
+    references = later("frazil.table.updates.references")
+    sort_update = later("frazil.table.updates.sort_order")
+    CreateBranch = later("frazil.table.updates.create_branch", "CreateBranch")
+    UpdateSchema = later("frazil.table.updates.schema", "UpdateSchema")
+    UpdateSpec = later("frazil.table.updates.spec", "UpdateSpec")
 
 
 class TableOperations(OnDriver):

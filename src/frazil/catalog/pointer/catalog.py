@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.metadata_files import read_metadata, read_pointed_metadata
 from frazil.catalog.outcome import after_the_change
 from frazil.catalog.protocol import Capability, Catalog, LoadedTable, StagedTable
-from frazil.catalog.purge import FilesToPurge, refuse_purge_without_gc
 from frazil.errors import (
     CommitFailedError,
     NoSuchNamespaceError,
@@ -28,6 +27,14 @@ from frazil.format.changes import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import DELETE_AFTER_COMMIT
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.catalog.purge import FilesToPurge, refuse_purge_without_gc
+else:
+    FilesToPurge, refuse_purge_without_gc = later(
+        "frazil.catalog.purge", "FilesToPurge", "refuse_purge_without_gc"
+    )
 
 
 class PointerCatalog(Catalog):

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
-from frazil.planning.cache import store_key
 from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
 from frazil.spark.deletes.joins import Deleted, bytes_of_values, deleted_values
@@ -27,6 +26,7 @@ from frazil.spark.deletes.ways import Load, Way
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.session import costs
 from frazil.storage.files import FileIO
+from frazil.storage.moved import store_key
 from frazil.storage.side_by_side import READING_THREADS, in_threads
 
 _INTEGERS: Final = (I.IntegerType, I.LongType, I.DateType)

@@ -16,7 +16,6 @@ from pyspark.sql import types as S
 
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import (
@@ -45,6 +44,7 @@ from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
+from frazil.storage.moved import store_key
 from frazil.storage.side_by_side import in_threads
 
 _BYTES_PER_FILE: Final = 8_192

@@ -23,7 +23,6 @@ from frazil.errors import ConfigurationError
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
-from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.scan_plan import DeleteWay, ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
@@ -42,6 +41,7 @@ from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
 from frazil.spark.session import costs
 from frazil.storage.files import FileIO
+from frazil.storage.moved import store_key
 
 EQUALITY_SETTING: Final = "frazil.read.equality-deletes"
 """Session setting: how a scan applies equality deletes, one of `EqualityReading`."""

@@ -17,7 +17,6 @@ import pyarrow as pa
 from frazil.errors import FrazilError
 from frazil.format import types as I
 from frazil.format.schema import Schema
-from frazil.planning.cache import store_key
 from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
@@ -26,6 +25,7 @@ from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.spark.session import costs
 from frazil.storage.files import FileIO
+from frazil.storage.moved import store_key
 from frazil.storage.side_by_side import in_threads
 
 _FRAME_BYTES: Final = 2_048

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-import fsspec
+from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
+from frazil.later import later
 from frazil.storage.paths import scheme_of
-from frazil.storage.stores.azure import AzureStore
-from frazil.storage.stores.gcs import GcsStore, gcs_file_system
 from frazil.storage.stores.library_logs import hide_secrets
-from frazil.storage.stores.remote import RemoteStore
 from frazil.storage.stores.remote_options import (
     ADLS_SCHEMES,
     EXTRA_OF,
@@ -20,9 +16,24 @@ from frazil.storage.stores.remote_options import (
     S3_SCHEMES,
     storage_options,
 )
-from frazil.storage.stores.s3 import S3Store
-from frazil.storage.stores.s3_client import S3Client
 from frazil.storage.stores.store import HADOOP, IO_PROPERTY, Store, Stores
+
+if TYPE_CHECKING:
+    import fsspec
+
+    from frazil.storage.stores.azure import AzureStore
+    from frazil.storage.stores.gcs import GcsStore, gcs_file_system
+    from frazil.storage.stores.remote import RemoteStore
+    from frazil.storage.stores.s3 import S3Store
+    from frazil.storage.stores.s3_client import S3Client
+else:
+    fsspec = later("fsspec")
+    AzureStore = later("frazil.storage.stores.azure", "AzureStore")
+    GcsStore, gcs_file_system = later("frazil.storage.stores.gcs", "GcsStore", "gcs_file_system")
+    RemoteStore = later("frazil.storage.stores.remote", "RemoteStore")
+    S3Store = later("frazil.storage.stores.s3", "S3Store")
+    S3Client = later("frazil.storage.stores.s3_client", "S3Client")
+
 
 _VERSION: Final = "?versionid="
 _OF_HADOOP = frozenset({"hdfs", "viewfs"})

@@ -19,7 +19,7 @@ from frazil.format.manifests import (
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import MANIFEST_CODEC
 from frazil.format.snapshots import Snapshot
-from frazil.planning.cache import ManifestCache, store_key
+from frazil.planning.cache import ManifestCache
 from frazil.planning.load import listed_manifests, manifest_batches
 from frazil.storage import avro, locations
 from frazil.storage.avro.columns import decode_manifests
@@ -32,6 +32,7 @@ from frazil.storage.avro.manifest_copy import (
     rows_of,
 )
 from frazil.storage.files import FileIO
+from frazil.storage.moved import store_key
 from frazil.storage.side_by_side import WAITING_THREADS, FilesUnderWay, in_threads
 
 ENTRIES_PER_MANIFEST = 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from frazil.errors import (
     AlreadyExistsError,
@@ -15,8 +16,13 @@ from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapsho
 from frazil.format.changes import RemoveSnapshotRef, SetSnapshotRef, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH, RefType, Snapshot, SnapshotRef
+from frazil.later import later
 from frazil.table.commit.operation import MetadataOperation
-from frazil.table.snapshots.producer import move_branch
+
+if TYPE_CHECKING:
+    from frazil.table.snapshots.producer import move_branch
+else:
+    move_branch = later("frazil.table.snapshots.producer", "move_branch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,66 @@
+"""Names whose modules are imported when they are first used.
+
+A process that looks at one table should not wait for what merges rows. So a module that names much
+and uses little of it at a time names what is heavy in this way:
+
+    if TYPE_CHECKING:
+        import polars as pl
+
+        from frazil.spark.row_level.delete import Delete
+    else:
+        pl = later("polars")
+        Delete = later("frazil.spark.row_level.delete", "Delete")
+
+Such a name is called, asked for an attribute, or given to `isinstance`, and nothing else: it stands
+for what it names, and is not that. Type checkers and import contracts read the other branch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def later(module: str, *names: str) -> Any:
+    """Return what stands for a module, for a name in it, or for several in their order."""
+    if not names:
+        return _Later(module, None)
+    found = tuple(_Later(module, name) for name in names)
+    return found[0] if len(found) == 1 else found
+
+
+class _Later:
+    """Stands for a module, or for a function or class in it."""
+
+    __slots__ = ("_module", "_name")
+
+    def __init__(self, module: str, name: str | None) -> None:
+        self._module = module
+        self._name = name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return _found(self)(*arguments, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_found(self), name)
+
+    def __instancecheck__(self, value: object) -> bool:
+        return isinstance(value, _found(self))
+
+    def __repr__(self) -> str:
+        return f"later({self._module!r}, {self._name!r})"
+
+    def __reduce__(self) -> Any:
+        # Executors get what it stands for.
+        return import_module if self._name is None else _named, (self._module, self._name)[
+            : 1 if self._name is None else 2
+        ]
+
+
+def _named(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
+
+
+def _found(self: _Later) -> Any:
+    module = import_module(self._module)
+    return module if self._name is None else getattr(module, self._name)
