@@ -11,12 +11,14 @@ and uses little of it at a time names what is heavy in this way:
         pl = later("polars")
         Delete = later("frazil.spark.row_level.delete", "Delete")
 
-Such a name is called, asked for an attribute, or given to `isinstance`, and nothing else: it stands
-for what it names, and is not that. Type checkers and import contracts read the other branch.
+Such a name is called, asked for an attribute, or given to `isinstance` or `issubclass`, and nothing
+else: it stands for what it names, and is not that. Type checkers and import contracts read the
+other branch.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +47,11 @@ class _Later:
         return getattr(_found(self), name)
 
     def __instancecheck__(self, value: object) -> bool:
-        return isinstance(value, _found(self))
+        # Of a class that nobody has imported there is no instance.
+        return self._module in sys.modules and isinstance(value, _found(self))
+
+    def __subclasscheck__(self, value: type) -> bool:
+        return self._module in sys.modules and issubclass(value, _found(self))
 
     def __repr__(self) -> str:
         return f"later({self._module!r}, {self._name!r})"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.catalog.config_file import config_files, misshapen, read_config_file
 from frazil.catalog.keyring_secrets import IN_KEYRING, with_secrets
@@ -22,8 +22,6 @@ from frazil.catalog.kinds import (
     property_names,
     property_prefixes,
 )
-from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.catalog.pointer.sql.engine import sqlite_uri
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError
 from frazil.format.properties.table import (
@@ -32,11 +30,18 @@ from frazil.format.properties.table import (
     STATUS_MIN_WAIT,
     STATUS_TIMEOUT,
 )
+from frazil.later import later
 from frazil.storage.caches import CACHE_SIZES
 from frazil.storage.files import FileIO
 from frazil.storage.paths import is_local, join, local_path, normalize_location, redact_properties
 from frazil.storage.stores.remote_options import is_storage_property, storage_property_names
 from frazil.storage.stores.store import Stores
+
+if TYPE_CHECKING:
+    from frazil.catalog.pointer.sql.engine import sqlite_uri
+else:
+    sqlite_uri = later("frazil.catalog.pointer.sql.engine", "sqlite_uri")
+
 
 DEFAULT_NAME = "default"
 DATABASE_NAME = "catalog.db"
@@ -215,7 +220,7 @@ def open_catalog(config: CatalogConfig, *, stores: Stores | None = None) -> Cata
     """
     properties = dict(config.properties)
     implementation = implementation_of(config)
-    if implementation is SqlCatalog and "uri" not in properties:
+    if implementation.kind == "sql" and "uri" not in properties:
         properties["uri"] = _default_database(config.name, properties)
     io = None if stores is None else FileIO(properties, stores=stores)
     return implementation(config.name, properties, io=io)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-
-import yaml
+from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import ConfigurationError
+from frazil.later import later
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = later("yaml")
+
 
 _FILE_NAMES: Final = (".frazil.yaml", ".pyiceberg.yaml")
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from importlib.metadata import entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from importlib.metadata import entry_points
+else:
+    entry_points = later("importlib.metadata", "entry_points")
+
 
 ENTRY_POINTS: Final = "frazil.catalogs"
 IMPLEMENTATION: Final = "py-catalog-impl"

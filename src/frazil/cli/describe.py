@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.transforms import Transform
-from frazil.planning.scan_plan import ScanPlan
 from frazil.table.handle import TableHandle
+
+if TYPE_CHECKING:
+    from frazil.planning.scan_plan import ScanPlan
 
 
 def describe_table(handle: TableHandle) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from frazil.catalog.config import (
     DATABASE_NAME,
@@ -15,13 +15,20 @@ from frazil.catalog.config import (
 )
 from frazil.catalog.identifiers import parse_table_identifier, shown
 from frazil.catalog.kinds import IMPLEMENTATION
-from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog
-from frazil.catalog.static import StaticCatalog
 from frazil.errors import ConfigurationError, NoSuchNamespaceError, NoSuchTableError
 from frazil.format.arguments import what_there_is
+from frazil.later import later
 from frazil.storage.paths import join, local_path, normalize_location
 from frazil.table.handle import TableHandle
+
+if TYPE_CHECKING:
+    from frazil.catalog.pointer.sql import SqlCatalog
+    from frazil.catalog.static import StaticCatalog
+else:
+    SqlCatalog = later("frazil.catalog.pointer.sql", "SqlCatalog")
+    StaticCatalog = later("frazil.catalog.static", "StaticCatalog")
+
 
 _MAKES_TABLES: Final = "init_catalog_tables"
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from frazil.cli.app import Settings, command, of_snapshot
 from frazil.cli.describe import as_number, describe_table
-from frazil.cli.format import partition_text, rows_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes, readable_duration
-from frazil.cli.planned import Read
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
+from frazil.later import later
 from frazil.storage.paths import redact_properties
+
+if TYPE_CHECKING:
+    from frazil.cli.format import partition_text, rows_of
+    from frazil.cli.planned import Read
+else:
+    partition_text, rows_of = later("frazil.cli.format", "partition_text", "rows_of")
+    Read = later("frazil.cli.planned", "Read")
 
 
 @command("frazil --warehouse /data/lake tables", "frazil --warehouse /data/lake tables db")

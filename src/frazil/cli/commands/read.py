@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from frazil.cli.app import Settings, command, of_snapshot
 from frazil.cli.describe import plan_facts
 from frazil.cli.output import Output, column_of
-from frazil.cli.planned import Read
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.planned import Read
+else:
+    Read = later("frazil.cli.planned", "Read")
+
 
 DEFAULT_ROWS = 20
 
