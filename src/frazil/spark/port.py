@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -14,21 +14,34 @@ from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import IcebergType
-from frazil.planning.scan_report import PlannedScan
-from frazil.spark.read_points import ReadPoints
-from frazil.spark.schemas.schema_like import column_type
+from frazil.later import later
 from frazil.spark.session.facts import engine_summary, is_case_sensitive, time_zone_of
-from frazil.spark.write.write_audit_publish import Destination
-from frazil.table.commit.definition import Definition
 from frazil.table.port import HandlePort, TablePort
-from frazil.table.snapshots.producer import (
-    SnapshotOptions,
-    SnapshotSettings,
-    snapshot_options,
-    snapshots_of_transaction,
-    staged_head,
-)
 from frazil.table.transaction import CreationPort, TransactionPort
+
+if TYPE_CHECKING:
+    from frazil.planning.scan_report import PlannedScan
+    from frazil.spark.read_points import ReadPoints
+    from frazil.spark.schemas.schema_like import column_type
+    from frazil.spark.write.write_audit_publish import Destination
+    from frazil.table.commit.definition import Definition
+    from frazil.table.snapshots.producer import (
+        SnapshotOptions,
+        SnapshotSettings,
+        snapshot_options,
+        snapshots_of_transaction,
+        staged_head,
+    )
+else:
+    ReadPoints = later("frazil.spark.read_points", "ReadPoints")
+    column_type = later("frazil.spark.schemas.schema_like", "column_type")
+    Definition = later("frazil.table.commit.definition", "Definition")
+    snapshot_options, snapshots_of_transaction, staged_head = later(
+        "frazil.table.snapshots.producer",
+        "snapshot_options",
+        "snapshots_of_transaction",
+        "staged_head",
+    )
 
 
 class SparkPort(TablePort):

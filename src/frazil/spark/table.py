@@ -4,36 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.catalog.protocol import Catalog, LoadedTable
-from frazil.format.predicates.expressions import Expression
+from frazil.later import later
 from frazil.spark.changes.table_changes import TableChanges
-from frazil.spark.creation import ReplaceTable
-from frazil.spark.maintenance.compaction.compact import CompactionArguments
-from frazil.spark.maintenance.compaction.results import CompactionResult, ConversionResult
-from frazil.spark.maintenance.optimizing.optimize import OnOptimize, Optimize
-from frazil.spark.maintenance.optimizing.results import OptimizeResult
-from frazil.spark.metadata_frames.frames import MetadataFrames
-from frazil.spark.metadata_frames.inspector import TableInspector
-from frazil.spark.port import SparkHandlePort
-from frazil.spark.row_level.options import CommitOptions, OnProgress
-from frazil.spark.row_level.writes import Rows
 from frazil.spark.stream.table_streams import TableStreams
-from frazil.spark.table_files import TableFiles
-from frazil.spark.table_maintenance import TableMaintenance
 from frazil.spark.transaction.reads import TableReads
-from frazil.spark.transaction.table import TableTransaction
 from frazil.spark.upserts.commands import ChangeCommands
 from frazil.table.handle import TableHandle
-from frazil.table.inspect.inspector import SnapshotChoice
-from frazil.table.maintenance.optimizing.choices import OptimizingPlan
-from frazil.table.operations import TableOperations
-from frazil.table.report.write import write_report
-from frazil.table.snapshots.producer import BranchSettings, snapshot_options
-from frazil.table.updates.replacement import DefinitionKwargs
+
+if TYPE_CHECKING:
+    from frazil.format.predicates.expressions import Expression
+    from frazil.spark.creation import ReplaceTable
+    from frazil.spark.maintenance.compaction.compact import CompactionArguments
+    from frazil.spark.maintenance.compaction.results import CompactionResult, ConversionResult
+    from frazil.spark.maintenance.optimizing.optimize import OnOptimize, Optimize
+    from frazil.spark.maintenance.optimizing.results import OptimizeResult
+    from frazil.spark.metadata_frames.frames import MetadataFrames
+    from frazil.spark.metadata_frames.inspector import TableInspector
+    from frazil.spark.port import SparkHandlePort
+    from frazil.spark.row_level.options import CommitOptions, OnProgress
+    from frazil.spark.row_level.writes import Rows
+    from frazil.spark.table_files import TableFiles
+    from frazil.spark.table_maintenance import TableMaintenance
+    from frazil.spark.transaction.table import TableTransaction
+    from frazil.table.inspect.inspector import SnapshotChoice
+    from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+    from frazil.table.operations import TableOperations
+    from frazil.table.report.write import write_report
+    from frazil.table.snapshots.producer import BranchSettings, snapshot_options
+    from frazil.table.updates.replacement import DefinitionKwargs
+else:
+    ReplaceTable = later("frazil.spark.creation", "ReplaceTable")
+    Optimize = later("frazil.spark.maintenance.optimizing.optimize", "Optimize")
+    TableInspector = later("frazil.spark.metadata_frames.inspector", "TableInspector")
+    SparkHandlePort = later("frazil.spark.port", "SparkHandlePort")
+    CommitOptions = later("frazil.spark.row_level.options", "CommitOptions")
+    TableFiles = later("frazil.spark.table_files", "TableFiles")
+    TableMaintenance = later("frazil.spark.table_maintenance", "TableMaintenance")
+    TableTransaction = later("frazil.spark.transaction.table", "TableTransaction")
+    TableOperations = later("frazil.table.operations", "TableOperations")
+    write_report = later("frazil.table.report.write", "write_report")
+    snapshot_options = later("frazil.table.snapshots.producer", "snapshot_options")
 
 
 class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle):

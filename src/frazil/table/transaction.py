@@ -5,17 +5,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.errors import ValidationError
 from frazil.format.changes import Requirement, Update
 from frazil.format.metadata import TableMetadata
+from frazil.later import later
 from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.loop import abandon, commit, create
 from frazil.table.commit.operation import Changes, CompositeOperation, Operation
-from frazil.table.commit.together import ChangedTable, NewTable
 from frazil.table.operations import TableOperations
 from frazil.table.port import HandlePort, TablePort
+
+if TYPE_CHECKING:
+    from frazil.table.commit.together import ChangedTable, NewTable
+else:
+    ChangedTable, NewTable = later("frazil.table.commit.together", "ChangedTable", "NewTable")
 
 
 class CollectingPort(TablePort, CommittedAtEnd):

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 from pyspark.sql import Column, DataFrame
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of, snapshot_id_of
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates.expressions import Expression
-from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.schema import Schema
-from frazil.planning.changes_range import SnapshotRange, snapshot_range
-from frazil.spark.changes.changelog import Changelog
-from frazil.spark.changes.incremental import IncrementalScan
-from frazil.spark.changes.view import changelog_arguments
-from frazil.spark.port import SparkHandlePort
+from frazil.later import later
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
+
+if TYPE_CHECKING:
+    from frazil.format.predicates.expressions import Expression
+    from frazil.format.predicates.sql.quoting import quote_name_always
+    from frazil.format.schema import Schema
+    from frazil.planning.changes_range import SnapshotRange, snapshot_range
+    from frazil.spark.changes.changelog import Changelog
+    from frazil.spark.changes.incremental import IncrementalScan
+    from frazil.spark.changes.view import changelog_arguments
+    from frazil.spark.port import SparkHandlePort
+else:
+    quote_name_always = later("frazil.format.predicates.sql.quoting", "quote_name_always")
+    snapshot_range = later("frazil.planning.changes_range", "snapshot_range")
+    Changelog = later("frazil.spark.changes.changelog", "Changelog")
+    IncrementalScan = later("frazil.spark.changes.incremental", "IncrementalScan")
+    changelog_arguments = later("frazil.spark.changes.view", "changelog_arguments")
+
 
 SnapshotOrRef: TypeAlias = "SnapshotId | str"
 """A snapshot by its id, as a number or its digits, or by the name of a branch or tag."""

@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
-from frazil.spark.hadoop.driver import FileServer
+from frazil.later import later
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
-from frazil.spark.hadoop.store import HadoopStore
-from frazil.spark.hadoop.systems import HadoopFileSystems
 from frazil.spark.session.facts import is_connect
 from frazil.storage.stores.store import HADOOP, IO_PROPERTY, Store, Stores
+
+if TYPE_CHECKING:
+    from frazil.spark.hadoop.driver import FileServer
+    from frazil.spark.hadoop.store import HadoopStore
+    from frazil.spark.hadoop.systems import HadoopFileSystems
+else:
+    FileServer = later("frazil.spark.hadoop.driver", "FileServer")
+    HadoopStore = later("frazil.spark.hadoop.store", "HadoopStore")
+    HadoopFileSystems = later("frazil.spark.hadoop.systems", "HadoopFileSystems")
 
 
 class HadoopStores:

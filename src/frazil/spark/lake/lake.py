@@ -6,15 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.config import open_catalog, refuse_unknown, resolve
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.protocol import Catalog
-from frazil.catalog.registration import register_table
-from frazil.catalog.static import StaticCatalog
 from frazil.errors import (
     ConfigurationError,
     NoSuchNamespaceError,
@@ -22,27 +20,48 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from frazil.spark.creation import CreateKwargs, CreateTable
-from frazil.spark.hadoop.stores import stores_of
+from frazil.later import later
 from frazil.spark.lake.migration import MigrationCommands
 from frazil.spark.lake.namespaces import NamespaceCommands
 from frazil.spark.lake.sessions import SessionCommands
 from frazil.spark.lake.transactions import LakeTransactions
 from frazil.spark.lake.views import ViewCommands
-from frazil.spark.procedures.call import call
-from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.writes import Rows
-from frazil.spark.schemas.schema_like import SchemaLike
-from frazil.spark.session.facts import prepare_session, take_cache_sizes
-from frazil.spark.sql.context import CurrentNamespace, SqlContext
-from frazil.spark.sql.run import run_sql
-from frazil.spark.stream.source.options import StreamSettings
-from frazil.spark.table import Table
-from frazil.storage.caches import CacheStatistics
 from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
 from frazil.storage.on_driver import OnDriver
-from frazil.table.updates.replacement import DefinitionKwargs
+
+if TYPE_CHECKING:
+    from frazil.catalog.registration import register_table
+    from frazil.catalog.static import StaticCatalog
+    from frazil.spark.creation import CreateKwargs, CreateTable
+    from frazil.spark.hadoop.stores import stores_of
+    from frazil.spark.procedures.call import call
+    from frazil.spark.row_level.options import CommitOptions
+    from frazil.spark.row_level.writes import Rows
+    from frazil.spark.schemas.schema_like import SchemaLike
+    from frazil.spark.session.facts import prepare_session, take_cache_sizes
+    from frazil.spark.sql.context import CurrentNamespace, SqlContext
+    from frazil.spark.sql.run import run_sql
+    from frazil.spark.stream.source.options import StreamSettings
+    from frazil.spark.table import Table
+    from frazil.storage.caches import CacheStatistics
+    from frazil.table.updates.replacement import DefinitionKwargs
+else:
+    register_table = later("frazil.catalog.registration", "register_table")
+    StaticCatalog = later("frazil.catalog.static", "StaticCatalog")
+    CreateTable = later("frazil.spark.creation", "CreateTable")
+    stores_of = later("frazil.spark.hadoop.stores", "stores_of")
+    call = later("frazil.spark.procedures.call", "call")
+    CommitOptions = later("frazil.spark.row_level.options", "CommitOptions")
+    prepare_session, take_cache_sizes = later(
+        "frazil.spark.session.facts", "prepare_session", "take_cache_sizes"
+    )
+    CurrentNamespace, SqlContext = later(
+        "frazil.spark.sql.context", "CurrentNamespace", "SqlContext"
+    )
+    run_sql = later("frazil.spark.sql.run", "run_sql")
+    Table = later("frazil.spark.table", "Table")
+
 
 DEFAULT_CATALOG_NAME = "default"
 

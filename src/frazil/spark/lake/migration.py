@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from frazil.catalog.protocol import Catalog
-from frazil.spark.migration.new_tables import migrate, snapshot_table
-from frazil.spark.table import Table
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.migration.new_tables import migrate, snapshot_table
+    from frazil.spark.table import Table
+else:
+    migrate, snapshot_table = later(
+        "frazil.spark.migration.new_tables", "migrate", "snapshot_table"
+    )
+    Table = later("frazil.spark.table", "Table")
 
 
 class MigrationCommands(ABC):

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql import SparkSession
 
 from frazil.catalog.protocol import Catalog
-from frazil.spark.attached.sessions import attach, detach
-from frazil.spark.catalog.sessions import install, uninstall
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.attached.sessions import attach, detach
+    from frazil.spark.catalog.sessions import install, uninstall
+else:
+    attach, detach = later("frazil.spark.attached.sessions", "attach", "detach")
+    install, uninstall = later("frazil.spark.catalog.sessions", "install", "uninstall")
 
 
 class SessionCommands:

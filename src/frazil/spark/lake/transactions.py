@@ -5,20 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import SparkSession
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import CommitError, ConfigurationError
-from frazil.spark.lake_transaction.statements import StatementTransactions
-from frazil.spark.lake_transaction.tables import JoinedTables
-from frazil.spark.lake_transaction.transaction import LakeTransaction
-from frazil.spark.sql.context import CurrentNamespace
-from frazil.spark.upserts.once import Batch, BatchAppliedError
-from frazil.table.commit.loop import Backoff
-from frazil.table.commit.retries import repeated
-from frazil.table.conflicts.validation import Isolation
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.lake_transaction.statements import StatementTransactions
+    from frazil.spark.lake_transaction.tables import JoinedTables
+    from frazil.spark.lake_transaction.transaction import LakeTransaction
+    from frazil.spark.sql.context import CurrentNamespace
+    from frazil.spark.upserts import once as batches
+    from frazil.spark.upserts.once import Batch
+    from frazil.table.commit.loop import Backoff
+    from frazil.table.commit.retries import repeated
+    from frazil.table.conflicts.validation import Isolation
+else:
+    StatementTransactions = later(
+        "frazil.spark.lake_transaction.statements", "StatementTransactions"
+    )
+    JoinedTables = later("frazil.spark.lake_transaction.tables", "JoinedTables")
+    LakeTransaction = later("frazil.spark.lake_transaction.transaction", "LakeTransaction")
+    batches = later("frazil.spark.upserts.once")
+    Backoff = later("frazil.table.commit.loop", "Backoff")
+    repeated = later("frazil.table.commit.retries", "repeated")
+
 
 Result = TypeVar("Result")
 
@@ -97,7 +111,7 @@ class LakeTransactions:
             try:
                 with LakeTransaction(tables, self._current) as transaction:
                     return work(transaction)
-            except BatchAppliedError:
+            except batches.BatchAppliedError:
                 if batch is None:
                     raise
                 return None

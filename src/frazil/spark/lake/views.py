@@ -5,19 +5,24 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from frazil.catalog.identifiers import Identifier, parse_table_identifier, shown
 from frazil.catalog.protocol import Catalog, LoadedView
-from frazil.format.schema import Schema
-from frazil.format.views import ViewVersion
-from frazil.spark.sql.binding.view_definition import (
-    ViewDefinition,
-    create_or_replace_view,
-    create_view,
-)
-from frazil.spark.sql.context import CurrentNamespace, SqlContext
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.format.schema import Schema
+    from frazil.format.views import ViewVersion
+    from frazil.spark.sql.binding import view_definition
+    from frazil.spark.sql.binding.view_definition import ViewDefinition
+    from frazil.spark.sql.context import CurrentNamespace, SqlContext
+else:
+    view_definition = later("frazil.spark.sql.binding.view_definition")
+    ViewDefinition = later("frazil.spark.sql.binding.view_definition", "ViewDefinition")
+    SqlContext = later("frazil.spark.sql.context", "SqlContext")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ class ViewCommands(ABC):
         Examples:
             >>> lake.create_view("db.dear", "SELECT id, city FROM db.trips WHERE fare > 100")
         """
-        return self._made(create_view, identifier, sql, properties)
+        return self._made(view_definition.create_view, identifier, sql, properties)
 
     def create_or_replace_view(
         self,
@@ -98,7 +103,7 @@ class ViewCommands(ABC):
         Examples:
             >>> lake.create_or_replace_view("db.late", "SELECT id FROM db.trips WHERE fare > 9")
         """
-        return self._made(create_or_replace_view, identifier, sql, properties)
+        return self._made(view_definition.create_or_replace_view, identifier, sql, properties)
 
     def load_view(self, identifier: str | Sequence[str]) -> View:
         """Return what a view is; ``SELECT * FROM`` its name in `Lake.sql` reads its rows.

@@ -7,17 +7,27 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import SqlSyntaxError, ValidationError
-from frazil.spark.lake_transaction.tables import JoinedTables
-from frazil.spark.lake_transaction.transaction import LakeTransaction, is_control
-from frazil.spark.sql.context import CurrentNamespace
-from frazil.spark.sql.results import nothing
-from frazil.spark.words import WordReader
-from frazil.table.conflicts.validation import Isolation
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.lake_transaction.tables import JoinedTables
+    from frazil.spark.lake_transaction.transaction import LakeTransaction, is_control
+    from frazil.spark.sql.context import CurrentNamespace
+    from frazil.spark.sql.results import nothing
+    from frazil.spark.words import WordReader
+    from frazil.table.conflicts.validation import Isolation
+else:
+    LakeTransaction, is_control = later(
+        "frazil.spark.lake_transaction.transaction", "LakeTransaction", "is_control"
+    )
+    nothing = later("frazil.spark.sql.results", "nothing")
+    WordReader = later("frazil.spark.words", "WordReader")
+
 
 _CONTROL: Final = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:BEGIN|START|COMMIT|ROLLBACK)\b", re.IGNORECASE | re.DOTALL

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pyspark.sql import Column, SparkSession
 
-from frazil.format.predicates.expressions import Expression
-from frazil.spark.port import SparkPort
-from frazil.spark.row_level.delete import Delete
-from frazil.spark.row_level.figures import ChangeResult
-from frazil.spark.row_level.merging.builder import MergeBuilder
-from frazil.spark.row_level.merging.merge import Merge
-from frazil.spark.row_level.merging.upsert import NullKeys, Upsert
-from frazil.spark.row_level.options import (
-    CommitKwargs,
-    CommitOptions,
-    OverwriteKwargs,
-    WriteKwargs,
-    write_options,
-)
-from frazil.spark.row_level.update import Update
+from frazil.later import later
 from frazil.spark.row_level.values.names import SOURCE, TARGET
-from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions, Rows
 from frazil.table.operations import TableOperations
+
+if TYPE_CHECKING:
+    from frazil.format.predicates.expressions import Expression
+    from frazil.spark.port import SparkPort
+    from frazil.spark.row_level.delete import Delete
+    from frazil.spark.row_level.figures import ChangeResult
+    from frazil.spark.row_level.merging.builder import MergeBuilder
+    from frazil.spark.row_level.merging.merge import Merge
+    from frazil.spark.row_level.merging.upsert import NullKeys, Upsert
+    from frazil.spark.row_level.options import (
+        CommitKwargs,
+        CommitOptions,
+        OverwriteKwargs,
+        WriteKwargs,
+        write_options,
+    )
+    from frazil.spark.row_level.update import Update
+    from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions, Rows
+else:
+    Delete = later("frazil.spark.row_level.delete", "Delete")
+    MergeBuilder = later("frazil.spark.row_level.merging.builder", "MergeBuilder")
+    Merge = later("frazil.spark.row_level.merging.merge", "Merge")
+    Upsert = later("frazil.spark.row_level.merging.upsert", "Upsert")
+    CommitOptions, write_options = later(
+        "frazil.spark.row_level.options", "CommitOptions", "write_options"
+    )
+    Update = later("frazil.spark.row_level.update", "Update")
+    Append, Overwrite, OverwritePartitions = later(
+        "frazil.spark.row_level.writes", "Append", "Overwrite", "OverwritePartitions"
+    )
 
 
 class RowCommands(TableOperations):

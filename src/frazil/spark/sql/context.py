@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,10 +17,16 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.spark.creation import CreateTable
+from frazil.later import later
 from frazil.spark.session.facts import is_temporary_view
-from frazil.spark.table import Table
-from frazil.spark.transaction.table import TransactionTable
+
+if TYPE_CHECKING:
+    from frazil.spark.creation import CreateTable
+    from frazil.spark.table import Table
+    from frazil.spark.transaction.table import TransactionTable
+else:
+    Table = later("frazil.spark.table", "Table")
+
 
 METADATA_TABLES: Final = frozenset(
     {
@@ -61,7 +67,7 @@ SPARK_CATALOG: Final = "spark_catalog"
 _GLOBAL_TEMP: Final = "global_temp"
 
 
-LakeTable = Table | TransactionTable
+LakeTable: TypeAlias = "Table | TransactionTable"
 """What a name means: a table, or a table in the transaction that statements run in."""
 
 

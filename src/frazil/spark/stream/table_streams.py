@@ -5,36 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId, one_or_several
-from frazil.format.predicates.expressions import Expression
-from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.format.schema import Schema
-from frazil.spark.changes.columns import CHANGELOG_COLUMNS
-from frazil.spark.conditions import condition_of
-from frazil.spark.files.parquet.access import check_lasting_access
-from frazil.spark.port import SparkHandlePort
+from frazil.later import later
 from frazil.spark.session.facts import (
     is_case_sensitive,
     is_connect,
     prepare_session,
     time_zone_of,
 )
-from frazil.spark.session.scratch import scratch_folder
-from frazil.spark.stream.source.batch_files import CHANGE_FIELDS
-from frazil.spark.stream.source.follower import Follower
-from frazil.spark.stream.source.log import StreamLog, checkpoint_folder
-from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL, stream_options
-from frazil.spark.stream.source.queries import watch, watch_unplaced
-from frazil.spark.stream.source.reader import streaming_dataframe
-from frazil.spark.stream.source.unplaced import UnplacedStream
+from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL
 from frazil.storage.files import FileIO
-from frazil.storage.locations import data_location
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
+
+if TYPE_CHECKING:
+    from frazil.format.predicates.expressions import Expression
+    from frazil.format.predicates.sql.quoting import quote_name_always
+    from frazil.format.schema import Schema
+    from frazil.spark.changes import columns as change_columns
+    from frazil.spark.conditions import condition_of
+    from frazil.spark.files.parquet.access import check_lasting_access
+    from frazil.spark.port import SparkHandlePort
+    from frazil.spark.session.scratch import scratch_folder
+    from frazil.spark.stream.source import batch_files
+    from frazil.spark.stream.source.follower import Follower
+    from frazil.spark.stream.source.log import StreamLog, checkpoint_folder
+    from frazil.spark.stream.source.options import stream_options
+    from frazil.spark.stream.source.queries import watch, watch_unplaced
+    from frazil.spark.stream.source.reader import streaming_dataframe
+    from frazil.spark.stream.source.unplaced import UnplacedStream
+    from frazil.storage.locations import data_location
+else:
+    quote_name_always = later("frazil.format.predicates.sql.quoting", "quote_name_always")
+    condition_of = later("frazil.spark.conditions", "condition_of")
+    check_lasting_access = later("frazil.spark.files.parquet.access", "check_lasting_access")
+    scratch_folder = later("frazil.spark.session.scratch", "scratch_folder")
+    change_columns = later("frazil.spark.changes.columns")
+    batch_files = later("frazil.spark.stream.source.batch_files")
+    Follower = later("frazil.spark.stream.source.follower", "Follower")
+    StreamLog, checkpoint_folder = later(
+        "frazil.spark.stream.source.log", "StreamLog", "checkpoint_folder"
+    )
+    stream_options = later("frazil.spark.stream.source.options", "stream_options")
+    watch, watch_unplaced = later("frazil.spark.stream.source.queries", "watch", "watch_unplaced")
+    streaming_dataframe = later("frazil.spark.stream.source.reader", "streaming_dataframe")
+    UnplacedStream = later("frazil.spark.stream.source.unplaced", "UnplacedStream")
+    data_location = later("frazil.storage.locations", "data_location")
 
 
 class TableStreams(TableHandle):
@@ -169,13 +190,13 @@ class TableStreams(TableHandle):
         chosen = self._chosen(columns, metadata.schema)
         if asked.reads_changes:
             for field in fields:
-                if field.name.lower() in CHANGELOG_COLUMNS:
+                if field.name.lower() in change_columns.CHANGELOG_COLUMNS:
                     raise ValidationError(
                         f"the table has a column {field.name!r}, which is the name of a column of "
                         "changes: rename it to read them"
                     )
-            fields = (*fields, *CHANGE_FIELDS)
-            chosen = chosen and (*chosen, *(field.name for field in CHANGE_FIELDS))
+            fields = (*fields, *batch_files.CHANGE_FIELDS)
+            chosen = chosen and (*chosen, *(field.name for field in batch_files.CHANGE_FIELDS))
         if folder is None:
             shown = self._unplaced(io, follows)
         else:

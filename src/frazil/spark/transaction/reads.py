@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 
 from frazil.format.arguments import SnapshotId
-from frazil.format.predicates.expressions import Expression
-from frazil.spark.port import SparkPort
-from frazil.spark.scan import Scan
-from frazil.spark.write.write_audit_publish import branch_to_read
+from frazil.later import later
 from frazil.table.operations import TableOperations
 from frazil.table.time_travel import Moment
+
+if TYPE_CHECKING:
+    from frazil.format.predicates.expressions import Expression
+    from frazil.spark.port import SparkPort
+    from frazil.spark.scan import Scan
+    from frazil.spark.write.write_audit_publish import branch_to_read
+else:
+    Scan = later("frazil.spark.scan", "Scan")
+    branch_to_read = later("frazil.spark.write.write_audit_publish", "branch_to_read")
 
 
 class TableReads(TableOperations):

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from frazil.spark.port import SparkHandlePort
+from frazil.later import later
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.row_level.options import WriteKwargs, write_options
-from frazil.spark.row_level.writes import Rows
-from frazil.spark.upserts.apply import ApplyChanges, NewColumns
-from frazil.spark.upserts.change_rows import ChangeFormat, Order
-from frazil.spark.upserts.choice import Mode
-from frazil.spark.upserts.once import AppendBatch, Batch
-from frazil.spark.upserts.result import ApplyChangesResult
-from frazil.spark.upserts.streams import StreamWrite, Trigger, check_write_options
+
+if TYPE_CHECKING:
+    from frazil.spark.port import SparkHandlePort
+    from frazil.spark.row_level.options import WriteKwargs, write_options
+    from frazil.spark.row_level.writes import Rows
+    from frazil.spark.upserts.apply import ApplyChanges, NewColumns
+    from frazil.spark.upserts.change_rows import ChangeFormat, Order
+    from frazil.spark.upserts.choice import Mode
+    from frazil.spark.upserts.once import AppendBatch, Batch
+    from frazil.spark.upserts.result import ApplyChangesResult
+    from frazil.spark.upserts.streams import StreamWrite, Trigger, check_write_options
+else:
+    write_options = later("frazil.spark.row_level.options", "write_options")
+    ApplyChanges = later("frazil.spark.upserts.apply", "ApplyChanges")
+    AppendBatch = later("frazil.spark.upserts.once", "AppendBatch")
+    StreamWrite, check_write_options = later(
+        "frazil.spark.upserts.streams", "StreamWrite", "check_write_options"
+    )
 
 
 class ChangeCommands(RowCommands):

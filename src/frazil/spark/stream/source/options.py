@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from enum import StrEnum
-from typing import Any, Final, TypedDict
-
-from pyspark.sql import Column
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
-from frazil.format.predicates.expressions import Expression
 from frazil.table.time_travel import Moment, timestamp_ms_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from frazil.format.predicates.expressions import Expression
+
 
 DEFAULT_POLL_INTERVAL: Final = 1.0
 """Seconds between looks at the table while a query runs."""
