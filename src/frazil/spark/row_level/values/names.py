@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frazil.errors import ValidationError
 from frazil.format import types as I
-from frazil.format.predicates.columns import split_name
 from frazil.format.schema import Schema
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.format.predicates.columns import split_name
+else:
+    split_name = later("frazil.format.predicates.columns", "split_name")
+
 
 TARGET: Final = "target"
 SOURCE: Final = "source"
