@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,6 +15,7 @@ from frazil.cli.output import Output, readable_bytes, readable_duration
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
 from frazil.later import later
 from frazil.storage.paths import redact_properties
+from frazil.table.inspect.metadata_rows import history_rows, ref_rows, snapshot_rows
 
 if TYPE_CHECKING:
     from frazil.cli.format import partition_text, rows_of
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 else:
     partition_text, rows_of = later("frazil.cli.format", "partition_text", "rows_of")
     Read = later("frazil.cli.planned", "Read")
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @command("frazil --warehouse /data/lake tables", "frazil --warehouse /data/lake tables db")
@@ -97,7 +102,10 @@ def schema(
 @click.argument("table")
 def history(settings: Settings, out: Output, *, table: str) -> None:
     """Show which snapshot was current when."""
-    rows = rows_of(settings.table(table).inspect.history())
+    rows = [
+        {**row, "made_current_at": _instant(row["made_current_at"])}
+        for row in history_rows(settings.table(table).metadata)
+    ]
     if out.as_json:
         out.document(rows)
         return
@@ -117,7 +125,14 @@ def history(settings: Settings, out: Output, *, table: str) -> None:
 @click.argument("table")
 def snapshots(settings: Settings, out: Output, *, table: str) -> None:
     """Show every snapshot that is kept, and what it changed."""
-    rows = rows_of(settings.table(table).inspect.snapshots())
+    rows = [
+        {
+            **row,
+            "committed_at": _instant(row["committed_at"]),
+            "summary": {each["key"]: each["value"] for each in row["summary"]},
+        }
+        for row in snapshot_rows(settings.table(table).metadata)
+    ]
     if out.as_json:
         out.document(rows)
         return
@@ -129,7 +144,7 @@ def snapshots(settings: Settings, out: Output, *, table: str) -> None:
         "total-delete-files": "delete files",
     }
     for row in rows:
-        summary = row["summary"] or {}
+        summary = row["summary"]
         for name in counts:
             missing = None if name.startswith("total-") else "0"
             row[name] = as_number(summary.get(name, missing))
@@ -223,7 +238,7 @@ def partitions(
 @click.argument("table")
 def refs(settings: Settings, out: Output, *, table: str) -> None:
     """Show branches and tags, and how long they are kept."""
-    rows = rows_of(settings.table(table).inspect.refs())
+    rows = ref_rows(settings.table(table).metadata)
     if out.as_json:
         out.document(rows)
         return
@@ -253,6 +268,11 @@ def properties(settings: Settings, out: Output, *, table: str) -> None:
         out.pairs(found.items())
     else:
         click.echo("no properties")
+
+
+def _instant(milliseconds: int) -> datetime:
+    """A point in time by its milliseconds since the epoch."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def _show_columns(out: Output, rows: Sequence[dict[str, Any]]) -> None:

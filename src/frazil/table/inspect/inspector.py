@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
 from frazil.table.inspect.manifests import ManifestTables
+from frazil.table.inspect.metadata_rows import history_rows, ref_rows, snapshot_rows
 from frazil.table.time_travel import Moment, find_snapshot
 
 TIMESTAMP = pl.Datetime("ms", "UTC")
@@ -68,23 +69,8 @@ class Inspector:
 
     def history(self) -> pl.DataFrame:
         """When which snapshot became current."""
-        metadata = self._metadata
-        current = metadata.current_snapshot_id
-        chain = () if current is None else metadata.ancestors_of(current)
-        ancestors = {snapshot.snapshot_id for snapshot in chain}
-        known = metadata.snapshots_by_id
         return pl.DataFrame(
-            [
-                (
-                    entry.timestamp_ms,
-                    stored_id(entry.snapshot_id),
-                    _optional_id(known[entry.snapshot_id].parent_snapshot_id)
-                    if entry.snapshot_id in known
-                    else None,
-                    entry.snapshot_id in ancestors,
-                )
-                for entry in metadata.snapshot_log
-            ],
+            _values_of(history_rows(self._metadata)),
             schema={
                 "made_current_at": TIMESTAMP,
                 "snapshot_id": pl.Int64,
@@ -114,21 +100,7 @@ class Inspector:
     def snapshots(self) -> pl.DataFrame:
         """Every snapshot that is kept."""
         return pl.DataFrame(
-            [
-                (
-                    snapshot.timestamp_ms,
-                    stored_id(snapshot.snapshot_id),
-                    _optional_id(snapshot.parent_snapshot_id),
-                    _as_text(snapshot.operation),
-                    snapshot.manifest_list,
-                    [
-                        {"key": _as_text(key), "value": _as_text(value)}
-                        for key, value in (snapshot.summary or {}).items()
-                        if key != "operation"
-                    ],
-                )
-                for snapshot in self._metadata.snapshots
-            ],
+            _values_of(snapshot_rows(self._metadata)),
             schema={
                 "committed_at": TIMESTAMP,
                 "snapshot_id": pl.Int64,
@@ -143,17 +115,7 @@ class Inspector:
     def refs(self) -> pl.DataFrame:
         """Branches and tags."""
         return pl.DataFrame(
-            [
-                (
-                    name,
-                    ref.type.upper(),
-                    stored_id(ref.snapshot_id),
-                    ref.max_ref_age_ms,
-                    ref.min_snapshots_to_keep,
-                    ref.max_snapshot_age_ms,
-                )
-                for name, ref in self._metadata.refs.items()
-            ],
+            _values_of(ref_rows(self._metadata)),
             schema={
                 "name": pl.String,
                 "type": pl.String,
@@ -279,13 +241,8 @@ class Inspector:
         return stored_id(snapshot.snapshot_id), snapshot.schema_id, snapshot.sequence_number
 
 
-def _optional_id(snapshot_id: int | None) -> int | None:
-    return None if snapshot_id is None else stored_id(snapshot_id)
-
-
-def _as_text(value: str | None) -> str | None:
-    """Free text with '?' for halves of surrogate pairs, as Java shows them."""
-    return None if value is None else value.encode(errors="replace").decode()
+def _values_of(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in rows]
 
 
 def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
