@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from sqlglot import exp
+from typing import TYPE_CHECKING
 
 from frazil.errors import PredicateError
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates import AlwaysTrue, Expression, all_of
-from frazil.format.predicates.sql.implied import ConditionReader, Implied, conjuncts_of
-from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.planning.counts.rows import count_planned, count_rows
-from frazil.planning.plan import plan
-from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.files.projection import project
-from frazil.table.handle import TableHandle
+from frazil.later import later
 from frazil.table.time_travel import find_snapshot
 
-_OWN_NAMES = (exp.Query, exp.Lambda)
-"""What brings names of its own, which are no columns of the table."""
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from frazil.format.predicates import AlwaysTrue, Expression, all_of
+    from frazil.format.predicates.sql.implied import ConditionReader, Implied, conjuncts_of
+    from frazil.format.predicates.sql.parse import sql_tree
+    from frazil.planning.counts.rows import count_planned, count_rows
+    from frazil.planning.plan import plan
+    from frazil.planning.scan_plan import ScanPlan
+    from frazil.spark.files.projection import project
+    from frazil.table.handle import TableHandle
+else:
+    exp = later("sqlglot", "exp")
+    AlwaysTrue, all_of = later("frazil.format.predicates", "AlwaysTrue", "all_of")
+    ConditionReader, Implied, conjuncts_of = later(
+        "frazil.format.predicates.sql.implied", "ConditionReader", "Implied", "conjuncts_of"
+    )
+    sql_tree = later("frazil.format.predicates.sql.parse", "sql_tree")
+    count_planned, count_rows = later(
+        "frazil.planning.counts.rows", "count_planned", "count_rows"
+    )
+    plan = later("frazil.planning.plan", "plan")
+    project = later("frazil.spark.files.projection", "project")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +157,8 @@ def _check_names(where: str, schema: Schema) -> None:
         tree = sql_tree(where)
     except PredicateError:
         return
-    if any(tree.find(kind) for kind in _OWN_NAMES):
+    # What brings names of its own, which are no columns of the table.
+    if any(tree.find(kind) for kind in (exp.Query, exp.Lambda)):
         return
     for column in tree.find_all(exp.Column):
         name = ".".join(part.name for part in column.parts)

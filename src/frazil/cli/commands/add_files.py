@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from frazil.cli.app import Settings, command
-from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
+from frazil.later import later
 from frazil.spark.migration.entries import FORMATS
+
+if TYPE_CHECKING:
+    from frazil.cli.local_spark import opened_table
+else:
+    opened_table = later("frazil.cli.local_spark", "opened_table")
 
 
 @command(

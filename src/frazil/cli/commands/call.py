@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from frazil.cli.app import Settings, asked, check_somebody_answers, command
-from frazil.cli.local_spark import opened_session
 from frazil.cli.output import Output, column_of
 from frazil.cli.progress import shown_progress
-from frazil.spark.lake import Lake
-from frazil.spark.procedures.call import procedure_of, would_delete
-from frazil.spark.procedures.statement import parse_call
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.local_spark import opened_session
+    from frazil.spark.lake import Lake
+    from frazil.spark.procedures.call import procedure_of, would_delete
+    from frazil.spark.procedures.statement import parse_call
+else:
+    opened_session = later("frazil.cli.local_spark", "opened_session")
+    Lake = later("frazil.spark.lake", "Lake")
+    procedure_of, would_delete = later(
+        "frazil.spark.procedures.call", "procedure_of", "would_delete"
+    )
+    parse_call = later("frazil.spark.procedures.statement", "parse_call")
 
 
 @command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +12,15 @@ from frazil.catalog.identifiers import parse_table_identifier, shown
 from frazil.cli.app import Settings, command
 from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
-from frazil.cli.local_spark import opened_lake
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.local_spark import opened_lake
+else:
+    opened_lake = later("frazil.cli.local_spark", "opened_lake")
+
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from frazil.catalog.identifiers import parse_named_namespace, shown
 from frazil.cli.app import Settings, asked, command, of_snapshot, pairs_of
-from frazil.cli.commands.expiry import Expiry, expiry_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
-from frazil.cli.places import require
 from frazil.cli.progress import shown_progress
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import spec_for
 from frazil.format.sorting import order_for
-from frazil.spark.schemas.ddl import parse_columns
-from frazil.spark.types import schema_from_spark
+from frazil.later import later
 from frazil.storage.paths import normalize_location
-from frazil.table.handle import TableHandle
-from frazil.table.time_travel import find_snapshot, timestamp_ms_of
+
+if TYPE_CHECKING:
+    from frazil.cli.commands.expiry import Expiry, expiry_of
+    from frazil.cli.places import require
+    from frazil.spark.schemas.ddl import parse_columns
+    from frazil.spark.types import schema_from_spark
+    from frazil.table.handle import TableHandle
+    from frazil.table.time_travel import find_snapshot, timestamp_ms_of
+else:
+    expiry_of = later("frazil.cli.commands.expiry", "expiry_of")
+    require = later("frazil.cli.places", "require")
+    parse_columns = later("frazil.spark.schemas.ddl", "parse_columns")
+    schema_from_spark = later("frazil.spark.types", "schema_from_spark")
+    find_snapshot, timestamp_ms_of = later(
+        "frazil.table.time_travel", "find_snapshot", "timestamp_ms_of"
+    )
+
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.format.changes import apply_updates
 from frazil.format.snapshots import Snapshot
-from frazil.table.handle import TableHandle
-from frazil.table.maintenance.expire import ExpireSnapshots, unreachable_files
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.table.handle import TableHandle
+    from frazil.table.maintenance.expire import ExpireSnapshots, unreachable_files
+else:
+    ExpireSnapshots, unreachable_files = later(
+        "frazil.table.maintenance.expire", "ExpireSnapshots", "unreachable_files"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -12,15 +12,21 @@ from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.cli.progress import shown_progress
 from frazil.errors import StorageError
-from frazil.table.maintenance.check import CheckResult
-from frazil.table.maintenance.orphans import (
-    DEFAULT_AGE,
-    FILE_COLUMN,
-    OrphanFilesResult,
-    OrphanSettings,
-    PrefixMismatchMode,
-)
-from frazil.table.time_travel import timestamp_ms_of
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.table.maintenance import orphans
+    from frazil.table.maintenance.check import CheckResult
+    from frazil.table.maintenance.orphans import (
+        OrphanFilesResult,
+        OrphanSettings,
+        PrefixMismatchMode,
+    )
+    from frazil.table.time_travel import timestamp_ms_of
+else:
+    orphans = later("frazil.table.maintenance.orphans")
+    timestamp_ms_of = later("frazil.table.time_travel", "timestamp_ms_of")
+
 
 _SHOWN = 20
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -57,9 +63,9 @@ def remove_orphan_files(
     Shows first what would go, and asks.
     """
     handle = settings.table(table)
-    limit = int((time.time() - DEFAULT_AGE.total_seconds()) * 1000)
+    limit = int((time.time() - orphans.DEFAULT_AGE.total_seconds()) * 1000)
     older_than_ms = limit if older_than is None else timestamp_ms_of(older_than)
-    mode = cast(PrefixMismatchMode, prefix_mismatch.upper())
+    mode = cast("PrefixMismatchMode", prefix_mismatch.upper())
     more: OrphanSettings = {"prefix_mismatch_mode": mode}
     if location is not None:
         more["location"] = location
@@ -216,13 +222,13 @@ def _orphan_facts(name: str, result: OrphanFilesResult) -> dict[str, Any]:
         "orphan_files_count": result.orphan_files_count,
         "orphan_bytes": result.orphan_bytes,
         "deleted_files_count": result.deleted_files_count,
-        "orphan_file_locations": result.frame[FILE_COLUMN].to_list(),
+        "orphan_file_locations": result.frame[orphans.FILE_COLUMN].to_list(),
     }
 
 
 def _show_orphans(out: Output, found: OrphanFilesResult) -> None:
     rows = found.frame.head(_SHOWN).to_dicts()
-    columns = {FILE_COLUMN: TextColumn("orphan file", "path")}
+    columns = {orphans.FILE_COLUMN: TextColumn("orphan file", "path")}
     out.rows(rows, columns, nothing="nothing to remove: no orphan files")
     if found.orphan_files_count:
         if found.orphan_files_count > len(rows):

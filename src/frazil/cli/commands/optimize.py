@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from frazil.cli.app import Settings, command
 from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
-from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
 from frazil.cli.progress import shown_progress
 from frazil.errors import FrazilError
-from frazil.spark.maintenance.optimizing.results import OptimizeResult
-from frazil.spark.maintenance.optimizing.watch import watch
-from frazil.spark.table import Table
-from frazil.table.maintenance.optimizing.choices import OptimizingPlan
-from frazil.table.maintenance.optimizing.look import look
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.local_spark import opened_table
+    from frazil.spark.maintenance.optimizing.results import OptimizeResult
+    from frazil.spark.maintenance.optimizing.watch import watch
+    from frazil.spark.table import Table
+    from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+    from frazil.table.maintenance.optimizing.look import look
+else:
+    opened_table = later("frazil.cli.local_spark", "opened_table")
+    watch = later("frazil.spark.maintenance.optimizing.watch", "watch")
+    look = later("frazil.table.maintenance.optimizing.look", "look")
 
 
 @command(

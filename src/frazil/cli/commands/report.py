@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
 from frazil.cli.progress import shown_progress
-from frazil.table.report.write import write_lake_report, write_report
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.table.report.write import write_lake_report, write_report
+else:
+    write_lake_report, write_report = later(
+        "frazil.table.report.write", "write_lake_report", "write_report"
+    )
 
 
 @command(

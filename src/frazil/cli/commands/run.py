@@ -7,15 +7,22 @@ import runpy
 import shutil
 import sys
 from importlib.metadata import entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from frazil.catalog.config import DEFAULT_NAME
 from frazil.cli.app import Settings, ShownCommand, main
 from frazil.errors import ConfigurationError
-from frazil.spark.attached.configured import configured_lakes
-from frazil.spark.words import WordReader
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.attached.configured import configured_lakes
+    from frazil.spark.words import WordReader
+else:
+    configured_lakes = later("frazil.spark.attached.configured", "configured_lakes")
+    WordReader = later("frazil.spark.words", "WordReader")
+
 
 _MACHINE_CODE: Final = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 """With what programs of Linux, Windows and macOS begin."""

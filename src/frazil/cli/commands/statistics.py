@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from frazil.cli.app import Settings, command
-from frazil.cli.local_spark import opened_table
 from frazil.cli.output import Output
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.local_spark import opened_table
+else:
+    opened_table = later("frazil.cli.local_spark", "opened_table")
+
 
 _snapshot = click.option("--snapshot-id", type=int, metavar="ID", help="Of this snapshot.")
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from frazil.catalog.config import resolve
 from frazil.catalog.identifiers import parse_named_namespace, shown
-from frazil.cli.adoption import Adopted, Adoption, AdoptionSource
 from frazil.cli.app import Settings, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.adoption import Adopted, Adoption, AdoptionSource
+else:
+    Adoption, AdoptionSource = later("frazil.cli.adoption", "Adoption", "AdoptionSource")
 
 
 @command(

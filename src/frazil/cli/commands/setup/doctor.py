@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from frazil.cli.app import Settings, command
-from frazil.cli.commands.setup.findings import Finding
-from frazil.cli.commands.setup.places import meant_catalogs, place_findings
-from frazil.cli.commands.setup.versions import extra_findings, version_findings
 from frazil.cli.output import Output
 from frazil.errors import FrazilError
+from frazil.later import later
 from frazil.storage.paths import redact
+
+if TYPE_CHECKING:
+    from frazil.cli.commands.setup.findings import Finding
+    from frazil.cli.commands.setup.places import meant_catalogs, place_findings
+    from frazil.cli.commands.setup.versions import extra_findings, version_findings
+else:
+    Finding = later("frazil.cli.commands.setup.findings", "Finding")
+    meant_catalogs, place_findings = later(
+        "frazil.cli.commands.setup.places", "meant_catalogs", "place_findings"
+    )
+    extra_findings, version_findings = later(
+        "frazil.cli.commands.setup.versions", "extra_findings", "version_findings"
+    )
 
 
 @command("frazil doctor", "frazil --warehouse /data/lake doctor --write")
