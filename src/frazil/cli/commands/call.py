@@ -8,11 +8,11 @@ import click
 
 from frazil.cli.app import Settings, asked, check_somebody_answers, command
 from frazil.cli.output import Output, column_of
-from frazil.cli.progress import shown_progress
 from frazil.later import later
 
 if TYPE_CHECKING:
     from frazil.cli.local_spark import opened_session
+    from frazil.cli.progress import shown_progress
     from frazil.spark.lake import Lake
     from frazil.spark.procedures.call import procedure_of, would_delete
     from frazil.spark.procedures.statement import parse_call
@@ -23,6 +23,7 @@ else:
         "frazil.spark.procedures.call", "procedure_of", "would_delete"
     )
     parse_call = later("frazil.spark.procedures.statement", "parse_call")
+    shown_progress = later("frazil.cli.progress", "shown_progress")
 
 
 @command(

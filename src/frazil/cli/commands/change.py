@@ -12,7 +12,6 @@ from frazil.catalog.identifiers import parse_named_namespace, shown
 from frazil.cli.app import Settings, asked, command, of_snapshot, pairs_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
-from frazil.cli.progress import shown_progress
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
@@ -24,6 +23,7 @@ from frazil.storage.paths import normalize_location
 if TYPE_CHECKING:
     from frazil.cli.commands.expiry import Expiry, expiry_of
     from frazil.cli.places import require
+    from frazil.cli.progress import shown_progress
     from frazil.spark.schemas.ddl import parse_columns
     from frazil.spark.types import schema_from_spark
     from frazil.table.handle import TableHandle
@@ -36,6 +36,7 @@ else:
     find_snapshot, timestamp_ms_of = later(
         "frazil.table.time_travel", "find_snapshot", "timestamp_ms_of"
     )
+    shown_progress = later("frazil.cli.progress", "shown_progress")
 
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")

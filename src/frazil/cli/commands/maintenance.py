@@ -10,11 +10,11 @@ import click
 from frazil.cli.app import Settings, asked, command
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
-from frazil.cli.progress import shown_progress
 from frazil.errors import StorageError
 from frazil.later import later
 
 if TYPE_CHECKING:
+    from frazil.cli.progress import shown_progress
     from frazil.table.maintenance import orphans
     from frazil.table.maintenance.check import CheckResult
     from frazil.table.maintenance.orphans import (
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 else:
     orphans = later("frazil.table.maintenance.orphans")
     timestamp_ms_of = later("frazil.table.time_travel", "timestamp_ms_of")
+    shown_progress = later("frazil.cli.progress", "shown_progress")
 
 
 _SHOWN = 20

@@ -10,12 +10,12 @@ from frazil.cli.app import Settings, command
 from frazil.cli.interrupts import until_interrupted
 from frazil.cli.layout import one_line
 from frazil.cli.output import Output
-from frazil.cli.progress import shown_progress
 from frazil.errors import FrazilError
 from frazil.later import later
 
 if TYPE_CHECKING:
     from frazil.cli.local_spark import opened_table
+    from frazil.cli.progress import shown_progress
     from frazil.spark.maintenance.optimizing.results import OptimizeResult
     from frazil.spark.maintenance.optimizing.watch import watch
     from frazil.spark.table import Table
@@ -25,6 +25,7 @@ else:
     opened_table = later("frazil.cli.local_spark", "opened_table")
     watch = later("frazil.spark.maintenance.optimizing.watch", "watch")
     look = later("frazil.table.maintenance.optimizing.look", "look")
+    shown_progress = later("frazil.cli.progress", "shown_progress")
 
 
 @command(

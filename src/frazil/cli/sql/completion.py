@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -19,7 +19,13 @@ from frazil.cli.sql.keywords import (
 )
 from frazil.cli.sql.names import Name, Names
 from frazil.errors import SqlSyntaxError
-from frazil.spark.words import Word, words_of
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.words import Word, words_of
+else:
+    words_of = later("frazil.spark.words", "words_of")
+
 
 _TYPED: Final = re.compile(r"[\w.]*\Z")
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*\Z")

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from frazil.cli.app import Settings
 from frazil.cli.output import Output
-from frazil.cli.progress import shown_progress
 from frazil.errors import CommitStateUnknownError
+from frazil.later import later
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from frazil.catalog.protocol import Catalog
+    from frazil.cli.progress import shown_progress
     from frazil.spark.lake import Lake
+else:
+    shown_progress = later("frazil.cli.progress", "shown_progress")
+
 
 T = TypeVar("T")
 

@@ -6,14 +6,21 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frazil.cli.layout import one_line
 from frazil.cli.sql.names import Name, Names
 from frazil.errors import FrazilError, NoSuchTableError
-from frazil.spark.session.messages import lines_for_people
-from frazil.spark.words import WordReader
+from frazil.later import later
 from frazil.storage.paths import redact
+
+if TYPE_CHECKING:
+    from frazil.spark.session.messages import lines_for_people
+    from frazil.spark.words import WordReader
+else:
+    lines_for_people = later("frazil.spark.session.messages", "lines_for_people")
+    WordReader = later("frazil.spark.words", "WordReader")
+
 
 _MOST_LINES: Final = 12
 _LOOKS_SECONDS: Final = 2.0

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from prompt_toolkit import PromptSession
@@ -35,7 +35,13 @@ from frazil.cli.sql.results import FirstRows, show_answer
 from frazil.cli.sql.run import print_outcome
 from frazil.cli.sql.statements import is_complete, statements_of
 from frazil.errors import FrazilError
-from frazil.spark.words import WordReader
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.words import WordReader
+else:
+    WordReader = later("frazil.spark.words", "WordReader")
+
 
 HELP: Final = """\
 A statement ends with ; and may have several lines. Statements are in Spark's and Iceberg's syntax.

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from frazil.errors import SqlSyntaxError
-from frazil.spark.words import words_of
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.words import words_of
+else:
+    words_of = later("frazil.spark.words", "words_of")
 
 
 @dataclass(frozen=True, slots=True)
