@@ -1,0 +1,164 @@
+"""What a command imports, since its user waits for that. Clocks would tell of machines."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from absent import skip_without
+from frazil.catalog.config import open_catalog, resolve
+from frazil.cli import main
+from frazil.cli.listing import SECTIONS
+from frazil.format.new_table import new_table_metadata
+from frazil.format.schema import Schema
+from frazil.format.types import LongType, NestedField
+from programs import run_program
+
+HEAVY = {
+    "fastavro", "fsspec", "httpx", "numpy", "pandas", "polars", "prompt_toolkit", "pyarrow",
+    "pyspark", "rich", "sqlalchemy", "sqlglot", "thrift", "yaml",
+}  # fmt: skip
+RUNS = """
+import json, sys
+from frazil.cli import main
+sys.argv[1:] = {words}
+try:
+    main(prog_name="frazil")
+except SystemExit:
+    pass
+print()
+print(json.dumps(list(sys.modules)))
+"""
+NOT_HELPED_QUICKLY = {"add-files"}
+"""What formats it takes is said by what reads them."""
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory):
+    """A lake on the default catalog with db.t, which has two columns and no rows."""
+    place = str(tmp_path_factory.mktemp("lake"))
+    catalog = open_catalog(resolve(None, {"warehouse": place}))
+    catalog.create_namespace("db")
+    schema = Schema((NestedField(1, "id", LongType()), NestedField(2, "n", LongType())))
+    location = catalog.default_table_location("db.t")
+    catalog.create_table("db.t", new_table_metadata(schema, location=location))
+    catalog.close()
+    return place
+
+
+def modules_of(*words):
+    return set(json.loads(run_program(RUNS.format(words=list(words))).splitlines()[-1]))
+
+
+def heavy(modules):
+    return HEAVY & {name.partition(".")[0] for name in modules}
+
+
+def own(modules):
+    return [name for name in modules if name.split(".")[0] == "frazil"]
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "tabels"])
+def test_what_names_no_command_imports_no_library(word):
+    found = modules_of(word)
+    assert heavy(found) <= {"rich"}
+    assert len(own(found)) < 20
+
+
+@pytest.mark.parametrize("words", [["tables"], ["describe", "db.t"], ["snapshots", "db.t"]])
+def test_a_look_imports_the_catalog_and_nothing_that_reads_rows(warehouse, words):
+    found = modules_of("--warehouse", warehouse, *words)
+    assert heavy(found) == {"rich", "sqlalchemy"}
+    assert 50 < len(own(found)) < 170
+
+
+def test_a_job_that_loads_a_table_imports_the_catalog_and_what_a_table_is(warehouse):
+    program = (
+        "import json, sys, pyspark.sql\n"
+        "before = set(sys.modules)\n"
+        "from frazil.catalog.config import open_catalog, resolve\n"
+        "from frazil.spark.lake import Lake\n"
+        f"catalog = open_catalog(resolve(None, {{'warehouse': {warehouse!r}}}))\n"
+        # Nothing of a session is asked before rows are.
+        "assert len(Lake(None, catalog).load_table('db.t').schema.fields) == 2\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    found = json.loads(run_program(program))
+    assert heavy(found) == {"sqlalchemy"}
+    assert 50 < len(own(found)) < 180
+
+
+@pytest.mark.check
+def test_the_help_of_each_command_imports_nothing_of_what_it_does():
+    program = (
+        "import json, sys\n"
+        "from frazil.cli import main\n"
+        "print(json.dumps([name for name in sys.argv[1:] if main.get_command(None, name)]))\n"
+        "print(json.dumps(list(sys.modules)))"
+    )
+    names = {listed.word for below in SECTIONS.values() for listed in below} - NOT_HELPED_QUICKLY
+    found, modules = map(json.loads, run_program(program, *sorted(names)).splitlines())
+    assert found == sorted(names)
+    assert heavy(modules) <= {"rich"}
+
+
+def test_the_list_says_of_commands_what_their_help_says():
+    commands = main.every_command()
+    for listed in (each for below in SECTIONS.values() for each in below):
+        command = commands[listed.words]
+        assert " ".join(command.help.partition("\n\n")[0].split()) == listed.summary
+        module = command.callback.__module__
+        assert module == f"frazil.cli.commands.{listed.module}"
+    # None is declared that is not listed.
+    assert set(main.commands) == {words.partition(" ")[0] for words in commands}
+
+
+def test_a_word_that_is_no_command_gets_the_nearest_one():
+    ran = subprocess.run([sys.executable, "-m", "frazil", "tabels"], capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert "No such command 'tabels'" in ran.stderr
+    assert "tables" in ran.stderr
+
+
+def test_warnings_as_errors_hinder_no_command(warehouse):
+    words = [sys.executable, "-W", "error", "-m", "frazil", "--warehouse", warehouse, "tables"]
+    ran = subprocess.run(words, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.split() == ["namespace", "table", "db", "t"]
+
+
+def test_without_pyspark_a_lake_can_be_looked_at(warehouse):
+    words = ["--warehouse", warehouse, "describe", "db.t"]
+    program = f"import sys; sys.modules['pyspark'] = None\n{RUNS.format(words=words)}"
+    assert "db.t" in run_program(program)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_made_for_each_shell(shell):
+    made = run_program(
+        "import sys; from frazil.cli import main; main(prog_name='frazil')",
+        variables={"_FRAZIL_COMPLETE": f"{shell}_source"},
+    )
+    assert "_FRAZIL_COMPLETE" in made
+    assert f"{shell}_complete" in made
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("rena", ["rename"]), ("catalog re", ["remove"]), ("tables --w", ["--wide"])],
+)
+def test_bash_completes_commands_and_options(tmp_path, words, expected):
+    if shutil.which("bash") is None:
+        skip_without("bash is not on this machine")
+    program = tmp_path / "frazil"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m frazil "$@"\n')
+    program.chmod(0o755)
+    script = (
+        f'PATH={tmp_path}:$PATH; eval "$(_FRAZIL_COMPLETE=bash_source frazil)"\n'
+        f"COMP_WORDS=(frazil {words}); COMP_CWORD={len(words.split())}\n"
+        '_frazil_completion frazil; echo "${COMPREPLY[@]}"'
+    )
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert ran.stdout.split() == expected, ran.stderr
