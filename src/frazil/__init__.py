@@ -11,8 +11,9 @@ trips.scan(where="ts >= '2024-01-01'").to_df()
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from frazil.later import imported
 
 if TYPE_CHECKING:
     __version__: str
@@ -226,13 +227,13 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     # Spark's Python workers import this package for one function of it: all of it takes a second.
     if name in _MODULES:
-        value = import_module(_MODULES[name])
+        value = imported(_MODULES[name])
     elif name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(imported(_HOMES[name]), name)
     elif name == "__version__":
-        value = import_module("frazil.version").FRAZIL_VERSION
+        value = imported("frazil.version").FRAZIL_VERSION
     elif name in __all__:
-        value = getattr(import_module("frazil.errors"), name)
+        value = getattr(imported("frazil.errors"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

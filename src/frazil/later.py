@@ -20,7 +20,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+from frazil.errors import ConfigurationError
 
 
 def later(module: str, *names: str) -> Any:
@@ -29,6 +32,22 @@ def later(module: str, *names: str) -> Any:
         return _Later(module, None)
     found = tuple(_Later(module, name) for name in names)
     return found[0] if len(found) == 1 else found
+
+
+def imported(module: str) -> ModuleType:
+    """Import a module.
+
+    Raises:
+        ConfigurationError: it needs PySpark, which is not there.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyspark":
+            raise
+        raise ConfigurationError(
+            "this needs PySpark, which this Python does not have: pip install 'pyspark>=4.1,<5'"
+        ) from error
 
 
 class _Later:
@@ -57,16 +76,14 @@ class _Later:
         return f"later({self._module!r}, {self._name!r})"
 
     def __reduce__(self) -> Any:
-        # Executors get what it stands for.
-        return import_module if self._name is None else _named, (self._module, self._name)[
-            : 1 if self._name is None else 2
-        ]
-
-
-def _named(module: str, name: str) -> Any:
-    return getattr(import_module(module), name)
+        # Other processes get what it stands for.
+        return _named, (self._module, self._name)
 
 
 def _found(self: _Later) -> Any:
-    module = import_module(self._module)
-    return module if self._name is None else getattr(module, self._name)
+    return _named(self._module, self._name)
+
+
+def _named(module: str, name: str | None) -> Any:
+    found = imported(module)
+    return found if name is None else getattr(found, name)

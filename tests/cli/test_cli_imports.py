@@ -14,7 +14,7 @@ from frazil.cli.listing import SECTIONS
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
-from programs import run_program
+from programs import ended_program, run_program
 
 HEAVY = {
     "fastavro", "fsspec", "httpx", "numpy", "pandas", "polars", "prompt_toolkit", "pyarrow",
@@ -31,6 +31,7 @@ except SystemExit:
 print()
 print(json.dumps(list(sys.modules)))
 """
+NO_SPARK = "this needs PySpark, which this Python does not have: pip install"
 NOT_HELPED_QUICKLY = {"add-files"}
 """What formats it takes is said by what reads them."""
 
@@ -101,7 +102,7 @@ def test_the_help_of_each_command_imports_nothing_of_what_it_does():
     names = {listed.word for below in SECTIONS.values() for listed in below} - NOT_HELPED_QUICKLY
     found, modules = map(json.loads, run_program(program, *sorted(names)).splitlines())
     assert found == sorted(names)
-    assert heavy(modules) <= {"rich"}
+    assert heavy(modules) <= {"rich", "yaml"}
 
 
 def test_the_list_says_of_commands_what_their_help_says():
@@ -129,10 +130,28 @@ def test_warnings_as_errors_hinder_no_command(warehouse):
     assert ran.stdout.split() == ["namespace", "table", "db", "t"]
 
 
-def test_without_pyspark_a_lake_can_be_looked_at(warehouse):
-    words = ["--warehouse", warehouse, "describe", "db.t"]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["describe", "db.t"], "db.t"), (["sql", "SELECT 1"], NO_SPARK), (["doctor"], NO_SPARK)],
+)
+def test_without_pyspark_what_needs_none_goes_on(warehouse, words, said):
+    words = ["--warehouse", warehouse, *words]
     program = f"import sys; sys.modules['pyspark'] = None\n{RUNS.format(words=words)}"
-    assert "db.t" in run_program(program)
+    ran = ended_program(program)
+    assert said in ran.printed + "".join(ran.errors)
+
+
+def test_without_pyspark_a_name_that_needs_it_says_so():
+    program = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import frazil\n"
+        "print(frazil.Schema.__name__)\n"
+        "try: frazil.connect\n"
+        "except frazil.ConfigurationError as error: print(error)"
+    )
+    first, second = run_program(program).splitlines()
+    assert first == "Schema"
+    assert NO_SPARK in second
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -153,7 +172,7 @@ def test_bash_completes_commands_and_options(tmp_path, words, expected):
     if shutil.which("bash") is None:
         skip_without("bash is not on this machine")
     program = tmp_path / "frazil"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m frazil "$@"\n')
+    program.write_text(f"#!{sys.executable}\nfrom frazil.cli import main\nmain()\n")
     program.chmod(0o755)
     script = (
         f'PATH={tmp_path}:$PATH; eval "$(_FRAZIL_COMPLETE=bash_source frazil)"\n'

@@ -71,7 +71,10 @@ def _uses_by_value(node):
             parts = [first, *(each for each in given if not isinstance(each, ast.Name))]
         case ast.Call(func=ast.Name(), args=arguments, keywords=keywords):
             parts = [*arguments, *keywords]
-        case ast.Attribute(value=ast.Name()):
+        case ast.Attribute(value=ast.Name() as asked, attr=name):
+            # Names of the language are those of what stands for the other.
+            if name.startswith("__"):
+                yield asked
             return
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             parts = [*node.decorator_list, node.args, *node.body]

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import update_wrapper
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -14,6 +13,7 @@ import click
 from frazil.cli.listing import SECTIONS, Listed
 from frazil.cli.output import Output
 from frazil.errors import FrazilError
+from frazil.later import imported, later
 from frazil.storage.paths import redact
 from frazil.version import FRAZIL_VERSION
 
@@ -21,7 +21,22 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from frazil.catalog.protocol import Catalog
+    from frazil.cli.places import (
+        catalog_if_there,
+        catalog_there_is,
+        handle_there_is,
+        new_or_old_catalog,
+    )
     from frazil.table.handle import TableHandle
+else:
+    CompletionItem = later("click.shell_completion", "CompletionItem")
+    catalog_if_there, catalog_there_is, handle_there_is, new_or_old_catalog = later(
+        "frazil.cli.places",
+        "catalog_if_there",
+        "catalog_there_is",
+        "handle_there_is",
+        "new_or_old_catalog",
+    )
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -58,8 +73,6 @@ class Settings:
             ConfigurationError: nothing is configured, or there is no catalog at that place or of
                 that name.
         """
-        from frazil.cli.places import catalog_there_is
-
         return catalog_there_is(self)
 
     def catalog_if_there(self) -> Catalog | None:
@@ -68,8 +81,6 @@ class Settings:
         Raises:
             ConfigurationError: nothing is configured, or there is no catalog of that name.
         """
-        from frazil.cli.places import catalog_if_there
-
         return catalog_if_there(self)
 
     def new_or_old_catalog(self) -> Catalog:
@@ -78,8 +89,6 @@ class Settings:
         Raises:
             ConfigurationError: nothing is configured.
         """
-        from frazil.cli.places import new_or_old_catalog
-
         return new_or_old_catalog(self)
 
     def table(self, name: str) -> TableHandle:
@@ -88,8 +97,6 @@ class Settings:
         Raises:
             NoSuchTableError: there is none; the message names the nearest there is.
         """
-        from frazil.cli.places import handle_there_is
-
         return handle_there_is(name, self)
 
 
@@ -113,7 +120,7 @@ class Commands(click.Group):
         """Return a command; its module is imported, and no other one is."""
         found = super().get_command(ctx, cmd_name)
         if isinstance(found, _Unread):
-            import_module(f"{_COMMANDS}.{found.listed.module}")
+            imported(f"{_COMMANDS}.{found.listed.module}")
             return super().get_command(ctx, cmd_name)
         return found
 
@@ -129,8 +136,6 @@ class Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return what a shell offers: commands that begin so, and options."""
-        from click.shell_completion import CompletionItem
-
         begun = {each.word: each for each in _all_listed() if each.word.startswith(incomplete)}
         found = [CompletionItem(word, help=_shown(each, 60)) for word, each in begun.items()]
         return found + click.Command.shell_complete(self, ctx, incomplete)
@@ -145,7 +150,7 @@ class Commands(click.Group):
             raise click.ClickException(line) from error
 
     def _declared(self, listed: Listed) -> ShownCommand:
-        import_module(f"{_COMMANDS}.{listed.module}")
+        imported(f"{_COMMANDS}.{listed.module}")
         found: Any = self
         for word in listed.words.split():
             found = found.commands[word]

@@ -15,6 +15,7 @@ from frazil.spark.stream.table_streams import TableStreams
 from frazil.spark.transaction.reads import TableReads
 from frazil.spark.upserts.commands import ChangeCommands
 from frazil.table.handle import TableHandle
+from frazil.table.operations import TableOperations
 
 if TYPE_CHECKING:
     from frazil.format.predicates.expressions import Expression
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from frazil.spark.transaction.table import TableTransaction
     from frazil.table.inspect.inspector import SnapshotChoice
     from frazil.table.maintenance.optimizing.choices import OptimizingPlan
-    from frazil.table.operations import TableOperations
     from frazil.table.report.write import write_report
     from frazil.table.snapshots.producer import BranchSettings, snapshot_options
     from frazil.table.updates.replacement import DefinitionKwargs
@@ -46,7 +46,6 @@ else:
     TableFiles = later("frazil.spark.table_files", "TableFiles")
     TableMaintenance = later("frazil.spark.table_maintenance", "TableMaintenance")
     TableTransaction = later("frazil.spark.transaction.table", "TableTransaction")
-    TableOperations = later("frazil.table.operations", "TableOperations")
     write_report = later("frazil.table.report.write", "write_report")
     snapshot_options = later("frazil.table.snapshots.producer", "snapshot_options")
 

@@ -12,8 +12,10 @@ from frazil.cli.output import Output, column_of
 from frazil.later import later
 
 if TYPE_CHECKING:
+    from frazil.cli.local_spark import first_rows, opened_scan
     from frazil.cli.planned import Read
 else:
+    first_rows, opened_scan = later("frazil.cli.local_spark", "first_rows", "opened_scan")
     Read = later("frazil.cli.planned", "Read")
 
 
@@ -56,8 +58,6 @@ def scan(
         out.document(plan_facts(plan)) if out.as_json else click.echo(plan.summary())
         return
     # Spark takes seconds to start, and mistakes are told by now.
-    from frazil.cli.local_spark import first_rows, opened_scan
-
     with opened_scan(read) as query:
         names, rows = first_rows(query, limit, table=table)
     if out.as_json:
@@ -82,8 +82,6 @@ def count(settings: Settings, out: Output, *, table: str, where: str | None, **m
     read = Read.of(settings.table(table), where=where, **moment)
     found = read.count()
     if found is None:
-        from frazil.cli.local_spark import opened_scan
-
         with opened_scan(read) as query:
             found = query.count()
     if out.as_json:

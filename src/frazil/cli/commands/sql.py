@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,12 @@ from frazil.cli.sql.engine import Engine, LeftError
 from frazil.cli.sql.results import Form
 from frazil.cli.sql.run import DEFAULT_ROWS, INTERRUPTED, Runner
 from frazil.cli.sql.statements import statements_of
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.cli.sql.prompt import Prompt
+else:
+    Prompt = later("frazil.cli.sql.prompt", "Prompt")
 
 
 @command(
@@ -59,8 +66,6 @@ def sql(
     try:
         if statement is None and file is None and sys.stdin.isatty():
             # Its library is of no use to scripts.
-            from frazil.cli.sql.prompt import Prompt
-
             Prompt(engine, runner.out, runner.run).run()
             return
         text = statement if statement is not None else _text_of(file)

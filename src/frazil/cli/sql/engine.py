@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,9 +20,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from frazil.catalog.protocol import Catalog
+    from frazil.cli.local_spark import lake_of
     from frazil.cli.progress import shown_progress
     from frazil.spark.lake import Lake
+    from frazil.spark.local.session import quiet_session
 else:
+    lake_of = later("frazil.cli.local_spark", "lake_of")
+    quiet_session = later("frazil.spark.local.session", "quiet_session")
     shown_progress = later("frazil.cli.progress", "shown_progress")
 
 
@@ -145,9 +148,8 @@ class Engine:
 
     def _started(self) -> Lake:
         # Spark's classes take a while to import, and the user is typing.
-        session = self._running or import_module("frazil.spark.local.session").quiet_session()
-        lake: Lake = import_module("frazil.cli.local_spark").lake_of(session, self.catalog.result())
-        return lake
+        session = self._running or quiet_session()
+        return lake_of(session, self.catalog.result())
 
     def _end(self) -> None:
         if self.lake.exception() is not None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from frazil.cli.sql.engine import Engine
 from frazil.errors import FrazilError
+from frazil.later import later
 
 if TYPE_CHECKING:
-    from frazil.catalog.protocol import Catalog
+    from frazil.catalog.protocol import Capability, Catalog
+else:
+    Capability = later("frazil.catalog.protocol", "Capability")
 
 T = TypeVar("T")
 
@@ -88,8 +91,6 @@ def _namespaces(catalog: Catalog) -> list[Name]:
 
 
 def _relations(catalog: Catalog, namespace: Name) -> list[Name]:
-    from frazil.catalog.protocol import Capability
-
     names: Iterable[Name] = catalog.list_tables(namespace)
     views = catalog.list_views(namespace) if catalog.can(Capability.VIEWS) else []
     return [*names, *views]

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -38,8 +37,10 @@ from frazil.errors import FrazilError
 from frazil.later import later
 
 if TYPE_CHECKING:
+    from frazil.spark.procedures import call as procedures
     from frazil.spark.words import WordReader
 else:
+    procedures = later("frazil.spark.procedures.call")
     WordReader = later("frazil.spark.words", "WordReader")
 
 
@@ -210,11 +211,9 @@ class Prompt:
     def _procedures(self) -> Mapping[str, Sequence[str]]:
         if not self._engine.lake.done():
             return {}
-        # It comes with Spark, which takes a while to import.
-        found = import_module("frazil.spark.procedures.call").PROCEDURES
         return {
             name: [each.name for each in procedure.signature.parameters]
-            for name, procedure in found.items()
+            for name, procedure in procedures.PROCEDURES.items()
         }
 
     def _complain(self, error: BaseException) -> None:

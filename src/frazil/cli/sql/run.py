@@ -15,9 +15,12 @@ from frazil.cli.sql.mistakes import said_of
 from frazil.cli.sql.names import Names
 from frazil.cli.sql.results import FirstRows, Form, show_answer
 from frazil.cli.sql.statements import Statement
+from frazil.later import later
 
 if TYPE_CHECKING:
-    from frazil.spark.lake import Lake
+    from frazil.cli.sql.rows import export_rows_of, first_rows_of
+else:
+    export_rows_of, first_rows_of = later("frazil.cli.sql.rows", "export_rows_of", "first_rows_of")
 
 DEFAULT_ROWS: Final = 50
 INTERRUPTED: Final = 130
@@ -47,11 +50,14 @@ class Runner:
             FrazilError: what the statement raises; and the errors of Spark.
         """
         if self.form is not Form.TABLE:
-            self.engine.waited(self.engine.submit(lambda lake: self._export(lake, text)), self.out)
+            rows = self.engine.submit(
+                lambda lake: export_rows_of(lake, text, self.form, self.limit)
+            )
+            self.engine.waited(rows, self.out)
             return ""
         limit = self.limit or DEFAULT_ROWS
         answer = self.engine.waited(
-            self.engine.submit(lambda lake: _first_rows(lake, text, limit)), self.out
+            self.engine.submit(lambda lake: first_rows_of(lake, text, limit)), self.out
         )
         show_answer(self.out, answer)
         return _number_of(answer)
@@ -82,21 +88,10 @@ class Runner:
             elif said.startswith("the first"):
                 click.echo(said, err=True)
 
-    def _export(self, lake: Lake, text: str) -> None:
-        from frazil.cli.sql.rows import export_rows_of
-
-        export_rows_of(lake, text, self.form, self.limit)
-
 
 def print_outcome(said: str, seconds: float) -> None:
     """Print how many rows there were, and how long they took."""
     click.secho(f"{said}, {seconds:.2f} s" if said else f"{seconds:.2f} s", dim=True)
-
-
-def _first_rows(lake: Lake, text: str, limit: int) -> FirstRows:
-    from frazil.cli.sql.rows import first_rows_of
-
-    return first_rows_of(lake, text, limit)
 
 
 def _number_of(answer: FirstRows) -> str:

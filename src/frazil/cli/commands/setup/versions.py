@@ -7,23 +7,17 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pyspark
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from frazil.cli.commands.setup.findings import Finding
 from frazil.errors import ConfigurationError
-from frazil.later import later
 from frazil.spark.local.java import find_java, javas_there_are, needed_java
 from frazil.version import FRAZIL_VERSION
-
-if TYPE_CHECKING:
-    import pyspark
-else:
-    pyspark = later("pyspark")
-
 
 _SHOWN: Final = {"pyspark": "PySpark", "pyarrow": "pyarrow"}
 _TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
