@@ -49,8 +49,8 @@ SECTIONS: Final[dict[str, tuple[Listed, ...]]] = {
         Listed(
             "report",
             "report",
-            "Write one self-contained page: snapshots, file sizes, deletes, what "
-            "optimize would do.",
+            "Write a page about a table, or about the whole lake: an index and a page for "
+            "each table.",
         ),
     ),
     "Read rows": (
@@ -124,6 +124,12 @@ SECTIONS: Final[dict[str, tuple[Listed, ...]]] = {
             "serve",
             "serve",
             "Serve the catalog to engines by Iceberg's REST protocol, until it is interrupted.",
+        ),
+        Listed(
+            "spark-server",
+            "serving.spark_server",
+            "Serve Spark with the configured lakes by Spark Connect, JDBC or both, until it is "
+            "ended.",
         ),
     ),
     "Set up": (
