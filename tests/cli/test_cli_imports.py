@@ -4,9 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import frazil
 from absent import skip_without
 from frazil.catalog.config import open_catalog, resolve
 from frazil.cli import main
@@ -14,6 +16,7 @@ from frazil.cli.listing import SECTIONS
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
+from frazil.version import FRAZIL_VERSION
 from programs import ended_program, run_program
 
 HEAVY = {
@@ -22,6 +25,7 @@ HEAVY = {
 }  # fmt: skip
 RUNS = """
 import json, sys
+import frazil
 from frazil.cli import main
 sys.argv[1:] = {words}
 try:
@@ -152,6 +156,20 @@ def test_without_pyspark_a_name_that_needs_it_says_so():
     first, second = run_program(program).splitlines()
     assert first == "Schema"
     assert NO_SPARK in second
+
+
+@pytest.mark.check
+def test_a_zip_of_the_package_has_the_commands(tmp_path, warehouse):
+    zipped = shutil.make_archive(
+        str(tmp_path / "frazil"), "zip", Path(frazil.__file__).parents[1], "frazil"
+    )
+    tables = f"--warehouse {warehouse} tables"
+    said = {"--version": FRAZIL_VERSION, "--help": "Look at tables", tables: "db"}
+    for words, expected in said.items():
+        code = f"import sys; sys.path.insert(0, {zipped!r})\n{RUNS.format(words=words.split())}"
+        *shown, modules = run_program(code + "print(frazil.__file__)", cwd=tmp_path).splitlines()
+        assert expected in "\n".join(shown)
+        assert modules.startswith(zipped)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

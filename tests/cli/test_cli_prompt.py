@@ -108,7 +108,7 @@ def test_the_prompt_is_there_before_what_takes_long_to_import():
     """It is to be ready within a second; Spark and the catalogs alone take longer than that."""
     code = (
         "import sys, frazil.cli.app, frazil.cli.commands.sql, frazil.cli.sql.prompt\n"
-        "print(*sys.modules.keys() & {'pyspark', 'polars', 'pyarrow', 'sqlalchemy', 'httpx'})"
+        "print(*sys.modules.keys() & {'pyspark', 'polars', 'pyarrow', 'sqlalchemy', 'sqlglot'})"
     )
     assert run_program(code) == "\n"
 
