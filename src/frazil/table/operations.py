@@ -16,16 +16,16 @@ from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.port import TablePort
 from frazil.table.time_travel import Moment
-from frazil.table.updates.references import DEFAULT_RETENTION
+from frazil.table.updates import references
+from frazil.table.updates.references import DEFAULT_RETENTION, Retention
 
 if TYPE_CHECKING:
     from frazil.table.file_changes import FileChanges
     from frazil.table.maintenance.table_maintenance import StatisticsChanges
     from frazil.table.snapshots.cherry_pick import CherryPick, publication
-    from frazil.table.updates import properties, references
+    from frazil.table.updates import properties
     from frazil.table.updates import sort_order as sort_update
     from frazil.table.updates.create_branch import CreateBranch
-    from frazil.table.updates.references import Retention
     from frazil.table.updates.schema import UpdateSchema
     from frazil.table.updates.spec import UpdateSpec
 else:
@@ -35,7 +35,6 @@ else:
         "frazil.table.snapshots.cherry_pick", "CherryPick", "publication"
     )
     properties = later("frazil.table.updates.properties")
-    references = later("frazil.table.updates.references")
     sort_update = later("frazil.table.updates.sort_order")
     CreateBranch = later("frazil.table.updates.create_branch", "CreateBranch")
     UpdateSchema = later("frazil.table.updates.schema", "UpdateSchema")

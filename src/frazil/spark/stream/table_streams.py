@@ -18,7 +18,7 @@ from frazil.spark.session.facts import (
     prepare_session,
     time_zone_of,
 )
-from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL
+from frazil.spark.stream.source.options import DEFAULT_POLL_INTERVAL, stream_options
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.time_travel import Moment
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from frazil.spark.stream.source import batch_files
     from frazil.spark.stream.source.follower import Follower
     from frazil.spark.stream.source.log import StreamLog, checkpoint_folder
-    from frazil.spark.stream.source.options import stream_options
     from frazil.spark.stream.source.queries import watch, watch_unplaced
     from frazil.spark.stream.source.reader import streaming_dataframe
     from frazil.spark.stream.source.unplaced import UnplacedStream
@@ -51,7 +50,6 @@ else:
     StreamLog, checkpoint_folder = later(
         "frazil.spark.stream.source.log", "StreamLog", "checkpoint_folder"
     )
-    stream_options = later("frazil.spark.stream.source.options", "stream_options")
     watch, watch_unplaced = later("frazil.spark.stream.source.queries", "watch", "watch_unplaced")
     streaming_dataframe = later("frazil.spark.stream.source.reader", "streaming_dataframe")
     UnplacedStream = later("frazil.spark.stream.source.unplaced", "UnplacedStream")
