@@ -32,9 +32,7 @@ else:
         "frazil.format.predicates.sql.implied", "ConditionReader", "Implied", "conjuncts_of"
     )
     sql_tree = later("frazil.format.predicates.sql.parse", "sql_tree")
-    count_planned, count_rows = later(
-        "frazil.planning.counts.rows", "count_planned", "count_rows"
-    )
+    count_planned, count_rows = later("frazil.planning.counts.rows", "count_planned", "count_rows")
     plan = later("frazil.planning.plan", "plan")
     project = later("frazil.spark.files.projection", "project")
 
