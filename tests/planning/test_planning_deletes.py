@@ -206,6 +206,16 @@ def test_two_vectors_of_one_file_are_refused_and_named() -> None:
         _pairs([_data()], deletes)
 
 
+def test_of_several_files_with_two_vectors_the_first_is_named() -> None:
+    """The same error at each read, in the order of the manifests."""
+    deletes = [
+        _delete(f"v{number}", file_format="puffin", referenced_data_file=path)
+        for number, path in enumerate(reversed(PATHS * 2))
+    ]
+    with pytest.raises(InvalidManifestError, match=r"f7\.parquet .* v0 .* v8"):
+        _pairs([_data(path) for path in PATHS], deletes)
+
+
 def test_a_vector_without_a_data_file_is_refused() -> None:
     """Rule 123."""
     with pytest.raises(InvalidManifestError, match="referenced_data_file"):

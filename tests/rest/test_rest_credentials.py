@@ -157,6 +157,15 @@ def test_what_this_release_has_not_is_refused_by_name(server: Server, connect: C
         connect().load_table("db.t")
 
 
+def test_a_table_without_credentials_has_the_catalogs_files(
+    server: Server, connect: Connect
+) -> None:
+    """And so the catalog's connections to a store."""
+    catalog = connect()
+    made_table(catalog)
+    assert catalog.load_table("db.t").io is catalog.io
+
+
 def test_keys_come_before_signatures(server: Server, connect: Connect) -> None:
     catalog = connect()
     made_table(catalog)

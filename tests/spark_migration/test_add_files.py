@@ -284,7 +284,7 @@ def test_a_target_whose_schema_evolved(lake, tmp_path):
     pq.write_table(
         pa.table({"id": pa.array([1], pa.int32()), "old": ["a"]}), tmp_path / "1.parquet"
     )
-    add(table, tmp_path / "1.parquet")
+    add(table, tmp_path / "1.parquet", parallelism=1)
     with table.update_schema() as update:
         update.rename_column("old", "new")
         update.update_column("id", "long")

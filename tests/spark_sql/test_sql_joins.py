@@ -114,6 +114,20 @@ def test_the_rows_of_plain_tables_from_few_files(sides, spark, every_size_is_lar
     assert len([name for name in set(found.inputFiles()) if "/star/f/" in name]) == files
 
 
+@pytest.mark.check
+def test_a_column_whose_name_looks_like_several(sides, spark, every_size_is_large):
+    """Files are left out by the column that is compared, and not by one of a part of its name."""
+    odd = sides.create_table("star.odd", "`k#1\x01x` int, x int")
+    for number in range(2):
+        rows = spark.sql(
+            f"SELECT CAST(id AS INT), 100 FROM range({10 * number}, {10 * number + 9})"
+        )
+        odd.append(rows.toDF("k#1\x01x", "x").coalesce(1))
+    found = sides.sql("SELECT o.`k#1\x01x` AS k FROM odd o JOIN d ON o.`k#1\x01x` = d.k "
+                      "WHERE d.week = 3 AND d.part = 0")  # fmt: skip
+    assert sorted(row.k for row in found.collect()) == [3, 13]
+
+
 @pytest.fixture
 def no_optimizer(monkeypatch):
     """What is asked of tables is told by the text alone, as over Spark Connect."""

@@ -151,12 +151,14 @@ def test_a_session_that_works_on_a_branch(lake, spark, session):
     """Reads and writes go to the branch, which the first write makes."""
     table = lake.create_table("db.t", SIMPLE, properties={"write.wap.enabled": "true"})
     table.append(frame(spark, ONE))
+    first = table.current_snapshot.snapshot_id
     session(spark__wap__branch="audit")
     assert rows_of(table) == ONE
     table.overwrite(frame(spark, TWO), where="id = 1")
     table.append(frame(spark, ONE))
     assert rows_of(table) == [*ONE, *TWO]
     assert rows_of(table.scan(ref="main")) == ONE
+    assert table.scan(snapshot_id=first).count() == len(ONE)
     assert set(table.metadata.refs) == {"main", "audit"}
     with pytest.raises(ValidationError, match="audit"):
         table.append(frame(spark, ONE), branch="other")

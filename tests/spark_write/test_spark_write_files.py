@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ci_share import in_circles
+from ci_share import in_circles, only_in_check
 from frazil.errors import ConfigurationError, SchemaMismatchError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
@@ -496,9 +496,14 @@ def test_parquet_options_reach_the_files(spark, tmp_path):
     assert not group.column(0).has_dictionary_page
 
 
-def test_small_target_makes_several_files(spark, tmp_path):
+@pytest.mark.parametrize("in_struct", [True, only_in_check(False)])
+def test_small_target_makes_several_files(spark, tmp_path, in_struct):
+    """A struct takes what its fields take."""
     metadata = table(tmp_path, SIMPLE)
     rows = simple_rows(spark, 1000).coalesce(1)
+    if in_struct:
+        metadata = table(tmp_path, Schema((column(5, "s", I.StructType(SIMPLE.fields)),)))
+        rows = rows.selectExpr("struct(*) as s")
     files = write(spark, rows, metadata, options={"target-file-size-bytes": "4800"})
     assert len(files) == 10
     assert sum(f.record_count for f in files) == 1000

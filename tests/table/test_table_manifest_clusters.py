@@ -87,6 +87,19 @@ def test_each_manifest_is_read_once_for_its_pieces(tmp_path: Path, version: int)
     assert [day["contains_null"] for day in days].count(True) == 1
 
 
+def test_a_single_manifest_above_the_target_is_cut(tmp_path: Path) -> None:
+    io = CountingIO()
+    table = made_by(open_catalog("filesystem", tmp_path, io=io), version=2)
+    table.files.append([data_file(day, day) for day in ("mon", "tue", "wed", "thu")])
+    before = told(table)
+    (length,) = table.inspect.manifests()["length"]
+    table.set_properties({MANIFEST_TARGET_SIZE.name: str(-(-length // 2))})
+    operation = RewriteManifests(io)
+    table.port.run(operation)
+    assert (len(operation.rewritten), len(operation.added)) == (1, 2)
+    assert told(table) == before
+
+
 def test_entries_of_few_files_make_no_more_manifests_than_entries(tmp_path: Path) -> None:
     io = CountingIO()
     table = filled(tmp_path, io, 2)

@@ -27,6 +27,7 @@ from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
 from frazil.storage.avro.manifests import read_manifest_list
 from frazil.storage.moved import store_key
+from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
 
@@ -214,3 +215,20 @@ def test_a_commit_reads_no_list_that_this_process_wrote(tmp_path: Path, io: Coun
     for number in range(3):
         table.files.append([data_file(f"f{number}")])
     assert io.opened["list"] == 0
+
+
+def test_who_read_no_file_looks_at_no_removal_of_others(
+    handle: TableHandle, io: CountingIO, tmp_path: Path
+) -> None:
+    read = handle.current_snapshot
+    assert read is not None
+    others = open_catalog("filesystem", tmp_path)
+    rival = TableHandle(others, others.load_table("db.t"))
+    rival.files.delete(removed=[data_file("f00")])
+    handle.refresh()
+    handle.files.overwrite(
+        [data_file("new", "tue")],
+        where="day = 'tue'",
+        validation=Validation(read.snapshot_id, check_deletes=False),
+    )
+    assert io.opened["manifest"] == 0
