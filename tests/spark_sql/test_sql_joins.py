@@ -119,9 +119,7 @@ def test_a_column_whose_name_looks_like_several(sides, spark, every_size_is_larg
     """Files are left out by the column that is compared, and not by one of a part of its name."""
     odd = sides.create_table("star.odd", "`k#1\x01x` int, x int")
     for number in range(2):
-        rows = spark.sql(
-            f"SELECT CAST(id AS INT), 100 FROM range({10 * number}, {10 * number + 9})"
-        )
+        rows = spark.sql(f"SELECT CAST(id + {10 * number} AS INT), {100 + number} FROM range(9)")
         odd.append(rows.toDF("k#1\x01x", "x").coalesce(1))
     found = sides.sql("SELECT o.`k#1\x01x` AS k FROM odd o JOIN d ON o.`k#1\x01x` = d.k "
                       "WHERE d.week = 3 AND d.part = 0")  # fmt: skip
