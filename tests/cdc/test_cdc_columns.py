@@ -128,3 +128,19 @@ def test_columns_of_the_transaction_that_drops_one():
     with pytest.raises(EvolutionError, match="cannot be told"):
         history.numbers(relation, begin)
     assert number == 3
+
+
+def test_a_column_that_nobody_changed_tells_at_each_relation_which_the_others_are():
+    model = Model(random.Random(1))
+    for number, name in enumerate("iab", 1):
+        model.attributes.append(
+            Attribute(number, name, 23, -1, model.next(), False, False, False, False)
+        )
+    before, first = KnownSource.of(model.table, {}), model.relation
+    model.change(model.attributes[1], name="", is_dropped=True)
+    model.attributes.append(Attribute(4, "c", 23, -1, model.next(), False, False, False, False))
+    # Without the order of the commits the log's (i, b, c) may be the columns 1, 2 and 3 renamed.
+    history = ColumnHistory(before, model.table, dict)
+    begin = Begin(10 * model.xid, 0, model.xid)
+    assert history.numbers(first, begin) == (1, 2, 3)
+    assert history.numbers(model.relation, begin) == (1, 3, 4)
