@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,7 +52,8 @@ def trying(
 ) -> Iterator[tuple[GlueCatalog, list[float]]]:
     """A catalog that tries three times more, and its pauses, which take no time."""
     pauses: list[float] = []
-    monkeypatch.setattr("botocore.endpoint.time.sleep", pauses.append)
+    # Threads of others sleep in this process too.
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=pauses.append))
     with closing(opened({**properties, "glue.max-retries": "3"})) as made:
         assert isinstance(made, GlueCatalog)
         yield made, pauses

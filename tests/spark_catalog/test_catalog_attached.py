@@ -88,3 +88,15 @@ def test_detach_gives_sparks_own_back(spark, lake):
     assert "lake" not in [each.name for each in spark.catalog.listCatalogs()]
     with pytest.raises(Exception, match=r"REQUIRES_SINGLE_PART_NAMESPACE|NOT_FOUND"):
         spark.sql("EXECUTE IMMEDIATE 'SELECT * FROM lake.db.t'")
+
+
+def test_functions_of_others_have_their_errors_told(spark, lake, tmp_path):
+    """An error of Spark's in a function that Spark calls keeps its words."""
+
+    def fail(batch, _):
+        batch.selectExpr("raise_error('these words')").collect()
+
+    stream = spark.readStream.table("lake.db.t").writeStream.foreachBatch(fail)
+    query = stream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    with pytest.raises(pyspark.errors.StreamingQueryException, match="these words"):
+        query.awaitTermination()

@@ -18,6 +18,8 @@ def seen(self):
 
 
 metadata.FastPath.zip_children = seen
-import frazil.storage.files  # noqa: E402, F401
+from frazil.storage.files import FileIO  # noqa: E402
 
+assert not FileIO().exists("memory://a/b")
+assert "fsspec" in sys.modules
 assert sys.path == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -34,6 +35,23 @@ _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
 """A condition of Spark's that is nothing but a text."""
 
 Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class _OwnError(Py4JJavaError):  # type: ignore[misc]
+    """What an object of ours raises, and the virtual machine as well."""
+
+
+class _OwnErrorsToo:
+    """Whether the virtual machine raises the error that py4j handles, and not a text of it.
+
+    Functions of others, as `foreachBatch` takes them, have their errors told as before.
+    """
+
+    def __init__(self, before: Any) -> None:
+        self._before = before
+
+    def __bool__(self) -> bool:
+        return bool(self._before) or isinstance(sys.exc_info()[1], _OwnError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,7 @@ class Machine:
 
     def sparks(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""
-        return Py4JJavaError(str(exception.getMessage()), exception)
+        return _OwnError(str(exception.getMessage()), exception)
 
     def raised(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine for an error: Spark's own, or a new one.
@@ -172,7 +190,9 @@ def machine_of(spark: SparkSession) -> Machine:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     for parameters in (gateway.python_parameters, gateway.callback_server_parameters):
         # Else an error is the text of a trace of Python.
-        parameters.propagate_java_exceptions = True
+        before = parameters.propagate_java_exceptions
+        if not isinstance(before, _OwnErrorsToo):
+            parameters.propagate_java_exceptions = _OwnErrorsToo(before)
     return Machine(gateway)
 
 

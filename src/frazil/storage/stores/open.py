@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
 from frazil.later import later
 from frazil.storage.paths import scheme_of
+from frazil.storage.stores.fsspec_import import import_fsspec
 from frazil.storage.stores.library_logs import hide_secrets
 from frazil.storage.stores.remote_options import (
     ADLS_SCHEMES,
@@ -121,6 +122,7 @@ def open_store(
 
 
 def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> Any:
+    import_fsspec()
     options = storage_options(scheme, properties, authority)
     if scheme in EXTRA_OF:
         # Other processes change the store: an answer from an earlier listing may be wrong.
