@@ -9,6 +9,7 @@ import inspect
 import io
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import psycopg
@@ -174,8 +175,8 @@ def run_console(block, page, place, monkeypatch):
     for line in lines:
         if not line.startswith("$ "):
             continue
-        command = place(line[2:].split(" | ")[0])
-        program, *words = shlex.split(command, comments=True)
+        command = takewhile(lambda word: word != "|", shlex.split(place(line[2:]), comments=True))
+        program, *words = command
         if program == "export":
             monkeypatch.setenv(*words[0].split("=", 1))
         elif program == "frazil":
