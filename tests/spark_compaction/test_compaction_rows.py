@@ -51,6 +51,19 @@ def test_executors_copy_larger_groups(lake, monkeypatch, version):
 
 
 @pytest.mark.check
+def test_few_rows_go_to_as_many_files_as_the_target_size_asks_for(lake):
+    made = Modelled(lake)
+    made.append(*range(80), files=8)
+    size = sum(file["file_size_in_bytes"] for file in made.data_files())
+    result = made.table.compact(
+        rewrite_all=True, target_file_size_bytes=size // 3, min_file_size_bytes=1
+    )
+    assert result.rewritten_data_files_count == 8
+    assert len(made.data_files()) == result.added_data_files_count > 1
+    made.check()
+
+
+@pytest.mark.check
 def test_an_empty_table_and_a_table_of_good_files_stay_as_they_are(lake):
     made = Modelled(lake)
     assert made.table.compact().snapshot_ids == ()

@@ -148,6 +148,7 @@ class ArrowTask:
         options: codec, target size and page sizes.
         partition_type: of the entries.
         kind: what the files hold.
+        number: of the task, for the files' names where no task of Spark's has one.
     """
 
     finisher: Finisher
@@ -157,6 +158,7 @@ class ArrowTask:
     options: WriteOptions
     partition_type: I.StructType
     kind: FileKind = DATA_FILES
+    number: int = 0
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; yield one line of JSON for each file."""
@@ -193,7 +195,7 @@ class ArrowTask:
                     file = None
                 if file is None:
                     count += 1
-                    name = name_in_task(self.kind, self.operation_id, count)
+                    name = name_in_task(self.kind, self.operation_id, count, number=self.number)
                     file = OpenFile(f"{self.folder}/{name}", self.finisher, self.options)
                     current = key
                 file.write(arrays)
@@ -211,11 +213,16 @@ class ArrowTask:
         return pa.record_batch({"entry": pa.array([text], pa.string())})
 
 
-def name_in_task(kind: FileKind, operation_id: str, count: int) -> str:
-    """Return the name of the file with this number that the running task writes."""
+def name_in_task(kind: FileKind, operation_id: str, count: int, *, number: int = 0) -> str:
+    """Return the name of a file that the running task writes.
+
+    Args:
+        count: of the file among the task's.
+        number: of the task, where Spark runs none.
+    """
     context = TaskContext.get()
     return kind.file_name(
-        partition_id=0 if context is None else context.partitionId(),
+        partition_id=number if context is None else context.partitionId(),
         task_id=0 if context is None else context.taskAttemptId(),
         operation_id=operation_id,
         count=count,

@@ -8,7 +8,7 @@ need more than a copy are left to Spark's own reader and writer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -191,10 +191,12 @@ def _sources(files: Target, numbers: npt.NDArray[np.int64]) -> pa.Table:
 
 def _copied_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
     """Let this process copy, one task after the other."""
-    tasks = [sources.filter(pc.equal(sources["file"], n)) for n in pc.unique(sources["file"])]
-    return [
-        row for task in tasks for made in copy(iter(task.to_batches())) for row in made.to_pylist()
-    ]
+    rows: list[Mapping[str, Any]] = []
+    for number in pc.unique(sources["file"]).to_pylist():
+        task = replace(copy, task=replace(copy.task, number=number))
+        some = sources.filter(pc.equal(sources["file"], number))
+        rows += [row for made in task(iter(some.to_batches())) for row in made.to_pylist()]
+    return rows
 
 
 def _copied_there(
