@@ -231,6 +231,7 @@ def answers(served, client, tmp_path_factory):
     return [json.loads(line) for line in said.splitlines()]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number:02}")
 def test_a_client_without_frazil(answers, number):
     """Each step is answered as Spark answers it."""
