@@ -12,8 +12,26 @@ from programs import run_program
 
 pytestmark = pytest.mark.check
 
-# Spark's connector asks more for some files than for others, by the order of its threads.
-AT_MOST: dict[str, int] = {}
+# Spark's connector asks more for some files than for others, by the order of its threads: what its
+# tasks read has a few more than they were seen to send.
+AT_MOST = {
+    "read again": 55,
+    "first read": 57,
+    "first read of a partition": 13,
+    "count": 0,
+    "files": 5,
+    "append of 1 file": 5,
+    "append into 8 partitions": 12,
+    "nested append": 12,
+    "delete": 82,
+    "merge": 195,
+    "delete of a partition": 29,
+    "manifests": 11,
+    "compaction": 55,
+    "orphans": 9,
+    "expiry": 4,
+    "purge": 10,
+}
 
 
 def test_a_statement_sends_no_request_more(tmp_path):
