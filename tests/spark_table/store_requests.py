@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from pyspark.sql import SparkSession
-
 import frazil
 from s3_counted import counted_s3
+from s3_spark import spark_on
 
 ROWS = "SELECT int(id) id, int(id % 8) p, string(id) v FROM range(80)"
 NESTED = "SELECT int(id) id, int(id % 8) p, struct(int(id) AS x) s FROM range(80)"
@@ -27,20 +26,7 @@ READ = "SELECT * FROM db.t"
 def main(folder, settings):
     with counted_s3() as store:
         given = store.properties
-        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        hadoop = {
-            "endpoint": given["s3.endpoint"],
-            "endpoint.region": given["s3.region"],
-            "access.key": given["s3.access-key-id"],
-            "secret.key": given["s3.secret-access-key"],
-            "path.style.access": "true",
-            "connection.ssl.enabled": "false",
-        }
-        for name, value in hadoop.items():
-            builder.config(f"spark.hadoop.fs.s3a.{name}", value)
-        for name, value in json.loads(settings).items():
-            builder.config(name, value)
-        spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+        spark = spark_on(given, "local[2]", json.loads(settings))
         place = store.new_bucket("lake")
 
         def opened():

@@ -6,7 +6,6 @@ import json
 import sys
 
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
 
 import frazil
 from frazil.errors import StorageError
@@ -14,6 +13,7 @@ from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.storage.files import FileIO
 from s3_counted import counted_s3
+from s3_spark import spark_on
 
 FEW = "select id, int(id % {}) p from range(0, 16, 1, 1)"
 
@@ -35,20 +35,7 @@ class Refused(FileIO):
 def main(folder, settings):
     with counted_s3() as store:
         place, given = store.new_bucket("lake"), store.properties
-        builder = SparkSession.builder.master("local[1, 2]").config("spark.ui.enabled", "false")
-        hadoop = {
-            "endpoint": given["s3.endpoint"],
-            "endpoint.region": given["s3.region"],
-            "access.key": given["s3.access-key-id"],
-            "secret.key": given["s3.secret-access-key"],
-            "path.style.access": "true",
-            "connection.ssl.enabled": "false",
-        }
-        for name, value in hadoop.items():
-            builder.config(f"spark.hadoop.fs.s3a.{name}", value)
-        for name, value in json.loads(settings).items():
-            builder.config(name, value)
-        spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+        spark = spark_on(given, "local[1, 2]", json.loads(settings))
         lake = frazil.connect(
             spark, uri=f"sqlite:///{folder}/c.db", warehouse=f"{place}/w", **given
         )

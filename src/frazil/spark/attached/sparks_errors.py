@@ -38,9 +38,14 @@ def sparks_errors() -> Iterator[None]:
     try:
         yield
     except FrazilError as error:
-        for kind, condition in _CONDITIONS:
-            if isinstance(error, kind):
-                raise AnalysisException(
-                    message=str(error), errorClass=condition, messageParameters={}
-                ) from error
-        raise
+        condition = condition_of(error)
+        if condition is None:
+            raise
+        raise AnalysisException(
+            message=str(error), errorClass=condition, messageParameters={}
+        ) from error
+
+
+def condition_of(error: BaseException) -> str | None:
+    """Return Spark's condition for an error of what is there and what is not; None for others."""
+    return next((name for kind, name in _CONDITIONS if isinstance(error, kind)), None)

@@ -14,22 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import (
-    FrazilError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
-
-_CONDITIONS: Final[tuple[tuple[type[FrazilError], str], ...]] = (
-    (NoSuchTableError, "TABLE_OR_VIEW_NOT_FOUND"),
-    (TableAlreadyExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),
-    (NoSuchNamespaceError, "SCHEMA_NOT_FOUND"),
-    (NamespaceAlreadyExistsError, "SCHEMA_ALREADY_EXISTS"),
-    (NamespaceNotEmptyError, "SCHEMA_NOT_EMPTY"),
-)
+from frazil.spark.attached.sparks_errors import condition_of
 
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
 """A condition of Spark's that is nothing but a text."""
@@ -257,9 +242,9 @@ def answers(*declared: str) -> Callable[[Call], Call]:
 
 def _text(error: BaseException) -> str:
     """What a client reads of an error that is not Spark's."""
-    for kind, condition in _CONDITIONS:
-        if isinstance(error, kind):
-            return f"[{condition}] {error}"
+    condition = condition_of(error)
+    if condition is not None:
+        return f"[{condition}] {error}"
     if isinstance(error, PySparkException):
         return str(error)
     return f"{type(error).__name__}: {error}"
