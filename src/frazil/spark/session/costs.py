@@ -134,7 +134,8 @@ COPIED_BYTES_HERE: Final = 16 << 20
 COPIED_VALUES_HERE: Final = 4_000_000
 COPIED_FILES_HERE: Final = 256
 """A group of a compaction with at most so much of each is copied here: a job of Spark's and its
-Python take longer. Measured by `compaction` of ``make bench ONLY=stores``."""
+Python take longer. `compaction` of ``make bench ONLY=stores`` shows that of small groups; where the
+limits lie best is not measured."""
 
 SHUFFLE_PARTS: Final = 64
 """A shuffle has at least so many parts, of which Spark makes tasks of equal bytes: with few parts
