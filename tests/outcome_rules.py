@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -254,10 +255,11 @@ def in_ci(every: list[Pair]) -> frozenset[Pair]:
     return frozenset(found)
 
 
-def _items(pair: Pair) -> set[Any]:
+@cache
+def _items(pair: Pair) -> frozenset[Any]:
     named = ("first", "place", "version", "rival_mode", "level")
     what = outcome(pair)
     near = pair.place in (SAME_ROW, SAME_FILE)
     how = ("how", near, pair.mode, what)
     rival = ("rival", near, pair.rival)
-    return {how, rival, *((name, getattr(pair, name), what) for name in named)}
+    return frozenset({how, rival, *((name, getattr(pair, name), what) for name in named)})

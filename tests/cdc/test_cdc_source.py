@@ -361,10 +361,7 @@ STOPPED = {
         "alter table t set logged",
     ),
 }
-QUICK_STOPS = (
-    "changed by its rewrite as wider",
-    "not published for a while",
-)
+QUICK_STOPS = ("changed by its rewrite as wider",)
 
 
 @pytest.mark.check

@@ -30,8 +30,10 @@ OF_EACH_KIND = {
     *(ROOT / "docs" / "howto" / f"{name}.md" for name in ("attach", "cli", "sql")),
 }
 """Pages that `make test` takes: Python, a console and SQL, by sessions of each kind."""
-OTHERWISE_TESTED = {ROOT / "docs" / "howto" / f"{name}.md" for name in ("connect", "rows")}
-"""Dear pages: CI has their methods in `spark_rows` and in the tests over Connect."""
+OTHERWISE_TESTED = {
+    ROOT / "docs" / "howto" / f"{name}.md" for name in ("change-streams", "connect", "rows")
+}
+"""Dear pages: CI has their methods in `cdc`, in `spark_rows` and in the tests over Connect."""
 
 
 def circle_of_page(page):

@@ -156,8 +156,6 @@ IN_CI = {
     ("position deletes", 2, True): (12,),
     ("manifests", 3, False): (10,),
     ("orphans", 3, True): (14,),
-    ("partition stats", 3, False): (9,),
-    ("table path", 2, False): (10,),
 }
 
 

@@ -177,7 +177,7 @@ def the_sites(*words: str):
     ]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_each_fault_is_found_by_a_case_that_came_by_or_lives(checkout, record):
     sites = the_sites(
         "comparison: age >= ADULT", "constant: years) + 1", "guard: raise", "guard: return years"

@@ -14,7 +14,7 @@ FIRST = [(1, "Oslo", 0.5), (2, "oslo", NAN), (3, "Rome", None)]
 SECOND = [(11, "Oslo", NAN), (12, None, 2.0)]
 CONDITIONS = [
     only_in_soak("upper(city) = 'OSLO'"),
-    "x > id or id % 2 = 0",
+    only_in_soak("x > id or id % 2 = 0"),
     "city in (select name from wanted)",
     lambda: F.col("x") > F.col("id"),
 ]

@@ -8,7 +8,7 @@ import pytest
 
 from programs import run_program
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.soak
 
 
 def test_conditions_over_connect(connect_url: str) -> None:

@@ -23,7 +23,7 @@ def _kill_before_the_last_plan(checkpoint):
 
 # Spark compacts its notes at every tenth.
 @pytest.mark.check
-@pytest.mark.parametrize("batches", [only_in_soak(1), only_in_soak(3), 10])
+@pytest.mark.parametrize("batches", [1, only_in_soak(3), only_in_soak(10)])
 def test_rows_that_come_after_such_a_death_are_in_batches_of_their_own(
     table, stream, rows, batches
 ):

@@ -38,7 +38,7 @@ def test_a_checkpoint_that_was_given_to_the_reader_before_and_is_not_now(table, 
     assert fresh.drain(lake.read_stream("db.t", checkpoint=fresh.checkpoint)) == [(3, "Oslo")]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_one_frame_drained_again_and_again(table, fresh, rows):
     frame = fresh.read()
     for number in range(13):

@@ -31,7 +31,7 @@ def frame(spark, *given):
 @pytest.mark.parametrize(
     ("version", "mode"),
     these(
-        [(1, "copy-on-write"), (3, "merge-on-read")],
+        [(3, "merge-on-read")],
         *([1, 2, 3], ["copy-on-write", "merge-on-read"]),
     ),
 )

@@ -222,7 +222,7 @@ def test_a_stream_goes_to_a_branch(table, feed, tmp_path, spark):
     assert [row.name for row in table.scan(ref="side").to_df().collect()] == ["side"]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_a_stateful_stream_is_upserted(table, feed, tmp_path):
     """Counts by name, whose state Spark keeps in a fixed number of parts."""
     for batch in ([1, 2], [1], [1, 3]):
@@ -268,7 +268,7 @@ def test_a_stream_of_one_table_into_the_next(lake, table, feed, tmp_path):
     assert rows(silver) == [(0, "x"), (1, "v2")]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_bronze_to_silver_to_gold(lake, table, feed, tmp_path):
     """Gold takes the changes of silver, whose rows go by equality deletes, each once."""
     bronze = lake.create_table("db.bronze", CHANGES, format_version=2)

@@ -10,7 +10,7 @@ import pytest
 
 from programs import run_program
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.soak  # `test_store_requests` counts those of statements
 
 
 def test_an_append_sends_one_or_three_requests_a_file_and_three_or_four(tmp_path):
