@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import PurePath
@@ -19,17 +19,31 @@ MOST_SECONDS = 100.0
 """So many cases, and as long as these took once, run for one fault."""
 SECONDS_OF_A_ROOM = 40.0
 """The same where the record does not tell which case came by."""
+TIMES_AGAIN = 2.5
+"""So much longer others run for a fault that the first cases did not find."""
 SECONDS_OF_A_SERVER = 8.0
 """What the start of Spark takes."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Cases in the order in which they run, of how many, and how these were found."""
+    """Cases in the order in which they run, of how many, and how these were found.
+
+    Attributes:
+        later: cases that run where none of `cases` finds the fault.
+    """
 
     cases: tuple[Case, ...]
+    later: tuple[Case, ...]
     of: int
     by: str
+
+    @classmethod
+    def among(cls, cases: Collection[Case], near: Nearness, seconds: float, *, by: str) -> Choice:
+        """What runs of these cases: the likeliest, and the next of them."""
+        first = ordered(cases, near, seconds)
+        rest = {*cases}.difference(first)
+        return cls(first, ordered(rest, near, TIMES_AGAIN * seconds), len(cases), by)
 
 
 def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) -> Choice:
@@ -46,13 +60,13 @@ def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) ->
         record.counts(site.path, inside), frozenset(path.name for path in tests_of(room(site)))
     )
     if site.line in inside and (cases := record.cases_of(site.path, [site.line])):
-        return Choice(ordered(cases, near, MOST_SECONDS), len(cases), "its line")
+        return Choice.among(cases, near, MOST_SECONDS, by="its line")
     cases = record.cases_of(site.path, inside)
     if cases and not site.function:
-        return Choice(ordered(cases, near, MOST_SECONDS), len(cases), "its module")
+        return Choice.among(cases, near, MOST_SECONDS, by="its module")
     of_room = [case for case in record.cases.values() if near.has(case) and case.circle in CIRCLES]
     both = {*cases, *of_room}
-    return Choice(ordered(both, near, SECONDS_OF_A_ROOM), len(both), "its room")
+    return Choice.among(both, near, SECONDS_OF_A_ROOM, by="its room")
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ class Run:
     def _one(self, copy: Tree, site: Site, choice: Choice, without: frozenset[str]) -> Outcome:
         began = time.monotonic()
         cases = [case for case in choice.cases if case.id not in without]
+        later = [case for case in choice.later if case.id not in without]
         with copy.broken(site):
             verdict = try_cases(
                 copy,
@@ -120,9 +121,13 @@ class Run:
                 patience=self.patience,
                 stop=self.stop,
             )
-        by, circle, how = _found(verdict, cases)
+            ran = len(verdict.began)
+            if verdict.is_good and later and not self.stop.is_set():
+                verdict = try_cases(copy, later, patience=self.patience, stop=self.stop)
+                ran += len(verdict.began)
+        by, circle, how = _found(verdict, [*cases, *later])
         seconds = time.monotonic() - began
-        return Outcome(site, choice, by, circle, how, len(verdict.began), seconds)
+        return Outcome(site, choice, by, circle, how, ran, seconds)
 
     def _check_sound(self, copies: Sequence[Tree]) -> None:
         """Run a case in each copy, since all faults would be found where nothing can run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, zip_longest
 
 KINDS = ("comparison", "guard", "argument", "and/or", "constant")
@@ -43,7 +43,7 @@ class Site:
         line: the line that shows whether a case comes by.
         kind: one of `KINDS`.
         start: first byte of what is replaced, `end` the first after it, by `new`.
-        text: the source's line, without its indent.
+        text: the source's line, without its indent; of a guard the condition before it too.
         function: first and last line of the function around it, if it is in one.
     """
 
@@ -108,9 +108,10 @@ class _Finder:
                 old, new = ("and", "or") if isinstance(op, ast.And) else ("or", "and")
                 yield from self._all_between(values, rf"\b{old}\b", new)
             case ast.If(
-                body=[ast.Raise() | ast.Return() | ast.Continue() | ast.Break() as body]
+                test=test, body=[ast.Raise() | ast.Return() | ast.Continue() | ast.Break() as body]
             ) if not node.orelse and not _says_impossible(body):
-                yield self._site("guard", body, *self._span(body), "pass")
+                site = self._site("guard", body, *self._span(body), "pass")
+                yield replace(site, text=f"if {ast.unparse(test)}: {site.text}")
             case ast.Call(keywords=keywords):
                 yield from self._dropped(keywords)
             case ast.Constant(value=int(value)) if not isinstance(value, bool):

@@ -40,6 +40,11 @@ class Verdict:
     hung: bool = False
     crashed: bool = False
 
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.failed or self.hung or self.crashed)
+
 
 def try_cases(
     tree: Tree,

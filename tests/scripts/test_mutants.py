@@ -180,7 +180,10 @@ def the_sites(*words: str):
 @pytest.mark.soak
 def test_each_fault_is_found_by_a_case_that_came_by_or_lives(checkout, record):
     sites = the_sites(
-        "comparison: age >= ADULT", "constant: years) + 1", "guard: raise", "guard: return years"
+        "comparison: age >= ADULT",
+        "constant: years) + 1",
+        "guard: raise",
+        "guard: return years",
     )
     run = Run(checkout, "HEAD", record, jobs=2, patience=3.0, stop=Event())
     outcomes = {outcome.site.text: outcome for outcome in run.outcomes(sites)}
@@ -192,8 +195,12 @@ def test_each_fault_is_found_by_a_case_that_came_by_or_lives(checkout, record):
             "check",
             "failed",
         ),
-        "return years": ("tests/format/test_ages.py::test_birthdays", "check", "hung"),
-        'raise ValueError(f"{age} is below {0}")': (None, "", ""),
+        "if len(years) == age: return years": (
+            "tests/format/test_ages.py::test_birthdays",
+            "check",
+            "hung",
+        ),
+        'if age < 0: raise ValueError(f"{age} is below {0}")': (None, "", ""),
     }
     assert summary(outcomes.values()) == (
         "3 of 4 faults in 1 rooms found: 1 by `make test`, 2 by `make check`; 1 live",
