@@ -47,8 +47,8 @@ def main() -> int:
 def _run(options: argparse.Namespace, record: Record, commit: str) -> int:
     sites = list(islice(_order(options, commit), options.count))
     new_in = _git("diff", "--name-only", record.commit, commit, "--", "tests").split()
-    tests = [name for name in new_in if Path(name).name.startswith("test_")] if options.at else []
-    run = Run(ROOT, commit, record, options.jobs, tests)
+    tests = [name for name in new_in if Path(name).name.startswith("test_")]
+    run = Run(ROOT, commit, record, options.jobs, tests, all_new=bool(options.at))
     done: list[Outcome] = []
     for outcome in run.outcomes(sites):
         done.append(outcome)

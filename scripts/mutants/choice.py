@@ -19,6 +19,7 @@ MOST_SECONDS = 100.0
 """So many cases, and as long as these took once, run for one fault."""
 SECONDS_OF_A_ROOM = 40.0
 """The same where the record does not tell which case came by."""
+BY_ROOM = "its room"
 TIMES_AGAIN = 2.5
 """So much longer others run for a fault that the first cases did not find."""
 SECONDS_OF_A_SERVER = 8.0
@@ -37,6 +38,11 @@ class Choice:
     later: tuple[Case, ...]
     of: int
     by: str
+
+    @property
+    def of_room(self) -> bool:
+        """Whether the record knows no case that came by."""
+        return self.by == BY_ROOM
 
     @classmethod
     def among(cls, cases: Collection[Case], near: Nearness, seconds: float, *, by: str) -> Choice:
@@ -66,7 +72,7 @@ def choose(record: Record, site: Site, modules: Mapping[str, frozenset[int]]) ->
         return Choice.among(cases, near, MOST_SECONDS, by="its module")
     of_room = [case for case in record.cases.values() if near.has(case) and case.circle in CIRCLES]
     both = {*cases, *of_room}
-    return Choice.among(both, near, SECONDS_OF_A_ROOM, by="its room")
+    return Choice.among(both, near, SECONDS_OF_A_ROOM, by=BY_ROOM)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from mutants.sequence import room
 from mutants.sites import Site, sites_of
 from mutants.trees import Tree, trees
 from mutants.trial import SECONDS_OF_A_CASE, Verdict, try_cases
+from rooms import tests_of
 
 ENOUGH = (11, 12)
 """So many of so many faults are to be found."""
@@ -53,7 +54,9 @@ class Run:
     Attributes:
         root: the checkout.
         commit: what the copies are made of.
-        new_in: files of tests with cases that the record does not know, which try each fault too.
+        new_in: files of tests with cases that the record does not know: those of a fault's room try
+            it too, where its line is new.
+        all_new: each fault is tried by all of `new_in`.
         patience: seconds after which a case hangs that took none once.
         stop: ends what runs when it is set.
     """
@@ -63,6 +66,7 @@ class Run:
     record: Record
     jobs: int
     new_in: Sequence[str] = ()
+    all_new: bool = False
     patience: float = SECONDS_OF_A_CASE
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -116,7 +120,7 @@ class Run:
             verdict = try_cases(
                 copy,
                 cases,
-                new_in=self.new_in,
+                new_in=self._new_in(site, choice),
                 known=self._known(),
                 patience=self.patience,
                 stop=self.stop,
@@ -128,6 +132,12 @@ class Run:
         by, circle, how = _found(verdict, [*cases, *later])
         seconds = time.monotonic() - began
         return Outcome(site, choice, by, circle, how, ran, seconds)
+
+    def _new_in(self, site: Site, choice: Choice) -> Sequence[str]:
+        if self.all_new:
+            return self.new_in
+        folders = [path.name for path in tests_of(room(site))] if choice.of_room else []
+        return [name for name in self.new_in if Path(name).parent.name in folders]
 
     def _check_sound(self, copies: Sequence[Tree]) -> None:
         """Run a case in each copy, since all faults would be found where nothing can run."""
