@@ -264,7 +264,8 @@ def operations(folder: Path) -> Mapping[str, Operation]:
         ),
         "drop and purge": Operation(lambda s: s.sql("DROP TABLE db.c PURGE")),
         "nested types: append of 300 000 rows": Operation(
-            lambda s: s.sql(f"INSERT INTO db.n SELECT {NESTED_ROWS} FROM range({MANY_ROWS})")
+            lambda s: s.sql(f"INSERT INTO db.m SELECT {NESTED_ROWS} FROM range({MANY_ROWS})"),
+            lambda s: make_table(s, "m", NESTED, inserts=0),
         ),
         "append of 300 000 rows": Operation(
             lambda s: s.sql(

@@ -311,6 +311,7 @@ def test_coerce(text: str, given_value: Any, expected: Any) -> None:
         ("decimal(9,2)", 10**7),
         ("decimal(9,2)", "1e999999999"),
         ("decimal(9,2)", "NaN"),
+        ("decimal(9,2)", True),
         ("decimal(9,2)", None.__class__),
         ("date", datetime(2017, 11, 16, 1)),
         ("date", "2017-11-16T01:00:00"),

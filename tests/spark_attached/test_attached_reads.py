@@ -58,6 +58,8 @@ def test_parameters_and_what_stands_in_braces(tables, spark, rows):
     joined = spark.sql("SELECT {c} FROM {d} JOIN lake.db.t USING (id) WHERE id = {i}",
                        c=given.m, d=given, i=5)  # fmt: skip
     assert [tuple(row) for row in joined.collect()] == [("n2",)]
+    spark.sql("INSERT INTO lake.db.t SELECT id + 10, n FROM {d} WHERE id = {i}", d=rows, i=2)
+    assert spark.table("lake.db.t").where("id = 12").count() == 1
 
 
 @pytest.mark.check

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from remote_stores import S3, check_literal_name
 
-from frazil.errors import AlreadyExistsError, MissingFileError, StorageError
+from frazil.errors import AlreadyExistsError, MissingFileError, StorageError, UnsupportedError
 from frazil.storage.files import FileIO
 from s3_server import AnswersLost, s3_server
 
@@ -34,6 +34,29 @@ def test_names_are_taken_as_they_are(s3: Any, io: FileIO, bucket: str, name: str
     assert [found.path for found in io.list(bucket)] == paths
     assert io.delete_many(paths) == {}
     assert s3.keys(bucket) == []
+
+
+@pytest.mark.parametrize("start", [3, 5 << 20, (5 << 20) + 1])
+def test_a_file_goes_on_with_other_bytes(
+    s3: Any, io: FileIO, bucket: str, start: int, tmp_path: Path
+) -> None:
+    """The store copies a long beginning by itself."""
+    path, head = f"{bucket}/d/f", bytes(range(256)) * (start // 256) + bytes(start % 256)
+    io.create(path, head + b"old end")
+    asked: list[int] = []
+
+    def read_head() -> bytes:
+        asked.append(start)
+        return io.read_range(path, offset=0, length=start)
+
+    assert io.replaces_ends(path)
+    io.replace_end(path, start=start, end=b"a new end", read_head=read_head)
+    assert io.read(path) == head + b"a new end"
+    assert asked == ([start] if start < 5 << 20 else [])
+    assert list(io.unfinished_uploads(bucket)) == []
+    assert not io.replaces_ends(f"{tmp_path}/f")
+    with pytest.raises(UnsupportedError):
+        io.replace_end(f"{tmp_path}/f", start=0, end=b"", read_head=bytes)
 
 
 def test_answers_follow_changes_by_others(s3: Any, io: FileIO, bucket: str) -> None:

@@ -43,6 +43,7 @@ from frazil.storage.stores.store import (
     DeletesMany,
     FileInfo,
     ListsAtOnce,
+    ReplacesEnds,
     Store,
     Stores,
     TakesParts,
@@ -438,6 +439,35 @@ class FileIO:
     def move(self, source: str, target: str) -> None:
         """Give a file another name in the same store, taking the place of one that is there."""
         self._rename(source, target, local_store.move, lambda store, *names: store.move(*names))
+
+    def replaces_ends(self, path: str) -> bool:
+        """Whether `replace_end` works there: on S3."""
+        return self._run(
+            "write", path, lambda _: False, lambda store, _: isinstance(store, ReplacesEnds)
+        )
+
+    def replace_end(
+        self, path: str, *, start: int, end: bytes, read_head: Callable[[], bytes]
+    ) -> None:
+        """Let a file go on with other bytes from ``start``, where `replaces_ends` says so.
+
+        Args:
+            read_head: gives what lies before; a store that copies it by itself does not ask.
+
+        Raises:
+            UnsupportedError: the store cannot.
+        """
+
+        def replace(store: Store, at: str) -> None:
+            if not isinstance(store, ReplacesEnds):
+                refuse(at)
+            else:
+                store.replace_end(at, start, end, read_head)
+
+        def refuse(at: str) -> None:
+            raise UnsupportedError(f"the end of {at} cannot be replaced: only S3 does so")
+
+        self._run("write", path, refuse, replace)
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:

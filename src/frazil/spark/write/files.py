@@ -195,7 +195,12 @@ def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows 
     if any(lacks_physical_type(field.field_type) for field in write.schema.fields):
         return Writer("Arrow", "Spark's writer has no physical type for a column")
     if write.needs_labels and not write.is_local:
-        return Writer("Arrow", "footers of Spark's writer lack ids, and cannot be patched there")
+        if not write.io.replaces_ends(write.folder):
+            return Writer(
+                "Arrow", "footers of Spark's writer lack ids, and cannot be patched there"
+            )
+        if write.has_few_to_label(expected):
+            return Writer("Arrow", "partitions get few rows, and Spark's footers lack ids")
     # Spark's own writer needs no Python on executors.
     if write.has_few(expected) and have_packages(spark):
         why = "is slow at folders" if write.is_local else "asks a store three times for each file"
@@ -257,13 +262,26 @@ class FileWrite:
         """Whether each file gets few rows, and Spark's writer costs more than they do."""
         if expected is None or self.placement is not None:
             return False
-        has_folders = any(not field.is_void for field in self.spec.fields)
         if self.is_local:
             few_folders = expected.is_usual and expected.partitions < costs.MANY_PARTITIONS
-            if few_folders or not has_folders:
+            if few_folders or not self.has_folders:
                 return False
-        rows = expected.of_a_partition if has_folders else expected.rows
-        return writes_few(self.schema, self.options, rows)
+        return writes_few(self.schema, self.options, self.rows_of_a_file(expected))
+
+    def has_few_to_label(self, expected: ExpectedRows | None) -> bool:
+        """Whether each file of a store gets few rows, and mending its footer costs more."""
+        if expected is None or self.placement is not None:
+            return False
+        return self.rows_of_a_file(expected) * len(self.schema.fields) <= costs.FEW_VALUES
+
+    def rows_of_a_file(self, expected: ExpectedRows) -> float:
+        """About so many rows a file gets: those of a partition."""
+        return expected.of_a_partition if self.has_folders else expected.rows
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether the table has partitions."""
+        return any(not field.is_void for field in self.spec.fields)
 
     @property
     def takes_arrow(self) -> bool:

@@ -7,9 +7,10 @@ else from the first row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,8 +24,9 @@ from frazil.spark.files.footer_input import footer_input
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.check import SchemaCheck
-from frazil.storage.parquet.footer import patch_file
+from frazil.storage.parquet.footer import is_whole, patch_file, patched_end
 from frazil.storage.parquet.metrics import FooterRange, MetricsReader
+from frazil.storage.stores.range_input import range_input
 
 _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
     I.DateType: pa.int32(),
@@ -36,6 +38,8 @@ _INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
 }
 
 
+_SENT_WHOLE: Final = 5 << 20
+"""Of a longer file a store copies the beginning by itself."""
 _WHOLE_NUMBERS: Final = (I.IntegerType, I.LongType, I.DateType)
 _NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -49,7 +53,7 @@ class Finisher:
         reader: of their footers; its schema is theirs.
         spec: the partition spec that they were written with.
         sort_order_id: the order of their rows.
-        labels: whether ids and types must still be put into the footers, of local files.
+        labels: whether ids and types must still be put into the footers.
         keys: the names of the folders that Spark lays files out by, by the field's place in the
             spec; none where it makes no folders.
         kind: what the files hold.
@@ -87,14 +91,48 @@ class Finisher:
             if local is not None:
                 with pq.ParquetFile(local) as file:
                     return self._entry(file, path, size)
-            with footer_input(self.io, path, size) as stream, pq.ParquetFile(stream) as file:
-                return self._entry(file, path, size)
+            with (
+                self._remote_input(path, size) as (stream, length),
+                pq.ParquetFile(stream) as file,
+            ):
+                return self._entry(file, path, length)
         except pa.ArrowInvalid as error:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
             raise StorageError(f"cannot read {path}: {error}") from error
+
+    @contextmanager
+    def _remote_input(self, path: str, size: int) -> Iterator[tuple[BinaryIO, int]]:
+        """A file of a store as it stays, with its length: ids and types are in its footer."""
+        with ExitStack() as open_inputs:
+            if not self.labels:
+                yield open_inputs.enter_context(footer_input(self.io, path, size)), size
+                return
+            stream = open_inputs.enter_context(self._labelled_input(path, size))
+            if not is_whole(stream):
+                # Another try of this task has put them there.
+                size = self.io.size(path)
+                stream = open_inputs.enter_context(self._labelled_input(path, size))
+            start, end = patched_end(stream, self.schema.as_struct(), path)
+            if end is None:
+                yield stream, size
+                return
+
+            def read_head() -> bytes:
+                stream.seek(0)
+                return stream.read(start)
+
+            self.io.replace_end(path, start=start, end=end, read_head=read_head)
+            patched = open_inputs.enter_context(_with_end(stream, start, end))
+            yield patched, start + len(end)
+
+    def _labelled_input(self, path: str, size: int) -> BinaryIO:
+        """A file whose footer is about to change: a small one comes whole, to be sent again."""
+        if size <= _SENT_WHOLE:
+            return footer_input(self.io, path, size, tail_bytes=size)
+        return footer_input(self.io, path, size)
 
     def _entry(self, file: pq.ParquetFile, path: str, size: int) -> DataFile:
         self._check.check(file, path)
@@ -158,6 +196,18 @@ class Finisher:
                     raise _several(field, path, low, high)
         first = _first_value(file, self.schema.name_path(field.source_id), source.field_type)
         return field.transform.apply(source.field_type, first)
+
+
+def _with_end(stream: BinaryIO, start: int, end: bytes) -> BinaryIO:
+    """A stream with other bytes from a place on."""
+
+    def read_range(offset: int, length: int) -> bytes:
+        if offset >= start:
+            return end[offset - start : offset - start + length]
+        stream.seek(offset)
+        return stream.read(min(length, start - offset))
+
+    return range_input(start + len(end), read_range)
 
 
 def _several(field: PartitionField, path: str, low: Any, high: Any) -> InvalidDataFileError:

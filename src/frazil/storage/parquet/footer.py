@@ -130,13 +130,28 @@ def patch_file(path: str, schema: I.StructType) -> int:
         InvalidDataFileError: the file is no Parquet file or holds other columns.
     """
     with open(path, "r+b") as file:
-        start, footer = read_footer(file, path)
-        patched = patch_footer(footer, schema, file=path)
-        if patched != footer:
+        start, end = patched_end(file, schema, path)
+        if end is not None:
             file.seek(start)
-            file.write(patched + struct.pack("<I", len(patched)) + MAGIC)
+            file.write(end)
             file.truncate()
-        return start + len(patched) + _TAIL
+        return os.fstat(file.fileno()).st_size if end is None else start + len(end)
+
+
+def patched_end(file: Any, schema: I.StructType, path: str) -> tuple[int, bytes | None]:
+    """What an open file is to end with, to have the field ids and logical types of a schema.
+
+    Returns:
+        where its footer begins, and the bytes from there on; None where it has them already.
+
+    Raises:
+        InvalidDataFileError: as of `patch_file`.
+    """
+    start, footer = read_footer(file, path)
+    patched = patch_footer(footer, schema, file=path)
+    if patched == footer:
+        return start, None
+    return start, patched + struct.pack("<I", len(patched)) + MAGIC
 
 
 def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None) -> bytes:
@@ -213,6 +228,13 @@ def read_footer(file: Any, path: str) -> tuple[int, bytes]:
         raise InvalidDataFileError("the file does not end as a Parquet file does", file=path)
     file.seek(start)
     return start, file.read(length)
+
+
+def is_whole(file: Any) -> bool:
+    """Whether an open file ends as a Parquet file does."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - len(MAGIC)))
+    return bool(file.read(len(MAGIC)) == MAGIC)
 
 
 def _split(footer: bytes) -> tuple[Value, list[dict[int, Value]], bytes]:

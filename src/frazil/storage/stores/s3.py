@@ -23,6 +23,8 @@ _PART: Final = 50 << 20
 _LARGEST_PUT: Final = 2 * _PART
 _LARGEST_COPY: Final = 5 << 30
 _PART_OF_COPY: Final = 1 << 30
+_LEAST_PART: Final = 5 << 20
+"""Every part but the last one has so many bytes at least."""
 _PARTS_AT_ONCE: Final = 2
 """Parts of a file that are in memory at once."""
 _COPIES_AT_ONCE: Final = 16
@@ -228,6 +230,33 @@ class S3Store:
                 at_once=_COPIES_AT_ONCE,
             )
         self._s3.ask("delete_object", Bucket=bucket, Key=key)
+
+    def replace_end(
+        self, path: str, start: int, end: bytes, read_head: Callable[[], bytes]
+    ) -> None:
+        """Let an object go on with other bytes; the store copies a long beginning by itself."""
+        if start < _LEAST_PART:
+            self.replace(path, read_head() + end)
+            return
+        bucket, key = _object(path)
+        count = -(-start // _PART_OF_COPY)
+        spans = [
+            (number * start // count, (number + 1) * start // count) for number in range(count)
+        ]
+
+        def send(upload: Mapping[str, str], part: tuple[int, tuple[int, int] | None]) -> Any:
+            number, span = part
+            if span is None:
+                return self._s3.ask("upload_part", PartNumber=number, Body=end, **upload)
+            return self._s3.ask(
+                "upload_part_copy",
+                CopySource={"Bucket": bucket, "Key": key},
+                CopySourceRange=f"bytes={span[0]}-{span[1] - 1}",
+                PartNumber=number,
+                **upload,
+            )["CopyPartResult"]
+
+        self._in_parts(path, send, enumerate([*spans, None], 1), at_once=_COPIES_AT_ONCE)
 
     def make_folder(self, path: str) -> None:
         """Make the empty object that stands for a folder."""

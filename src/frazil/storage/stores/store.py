@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
@@ -129,6 +129,20 @@ class DeletesMany(Protocol):
 
     def delete_many(self, paths: Sequence[str]) -> Mapping[str, Exception]:
         """Remove files, whether they are there or not; return the failures by path."""
+
+
+@runtime_checkable
+class ReplacesEnds(Protocol):
+    """What a store can do besides that copies a part of a file by itself."""
+
+    def replace_end(
+        self, path: str, start: int, end: bytes, read_head: Callable[[], bytes]
+    ) -> None:
+        """Let a file go on with other bytes from ``start``; what lies before is not sent, if long.
+
+        Args:
+            read_head: gives what lies before, where that is less than the store copies.
+        """
 
 
 @runtime_checkable
