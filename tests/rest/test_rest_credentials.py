@@ -13,12 +13,12 @@ from catalog_cases import made_table, opened, properties_of, set_properties
 
 from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.files.credentials import (
-    StorageCredential,
     VendedFileIO,
     storage_credentials,
 )
 from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import AccessDeniedError, FrazilError, StorageError, UnsupportedError
+from frazil.storage.stores.remote_options import StorageCredential
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
 from s3_server import S3Store

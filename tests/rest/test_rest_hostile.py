@@ -15,7 +15,7 @@ from rest_cases import QUICK_CHECKS
 
 from frazil.catalog.rest.catalog import RestCatalog
 from frazil.catalog.rest.exchange import transport
-from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, ends_of
+from frazil.catalog.rest.files.credentials import VendedFileIO, ends_of
 from frazil.errors import (
     AccessDeniedError,
     CommitStateUnknownError,
@@ -23,6 +23,7 @@ from frazil.errors import (
     FrazilError,
     StorageError,
 )
+from frazil.storage.stores.remote_options import StorageCredential
 from rest_server import Fault, Server
 
 Connect = Callable[..., RestCatalog]

@@ -38,6 +38,7 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
+from frazil.storage.stores.remote_options import StorageCredential
 from frazil.storage.stores.store import (
     DELETED_AT_ONCE,
     DeletesMany,
@@ -83,9 +84,11 @@ class FileIO:
         caches: what is kept of files that never change; empty in a process that it is sent to.
         stores: opens every store but the local disk; fsspec does where it is None.
         signed_schemes: of paths whose every request a server signs, so that nobody else gets there.
+        has_credentials: whether credentials came with a table, which others can be handed.
     """
 
     signed_schemes: Collection[str] = ()
+    has_credentials: bool = False
 
     def __init__(
         self,
@@ -110,6 +113,15 @@ class FileIO:
         self.caches = Caches(self.properties)
         self.stores = state["stores"]
         self._stores = {}
+
+    @property
+    def tag(self) -> str:
+        """Text that changes with the credentials that came with a table, and tells none of them."""
+        return ""
+
+    def credentials(self) -> tuple[StorageCredential, ...]:
+        """Return the credentials that came with a table, those of the longest prefixes first."""
+        return ()
 
     def read(self, path: str) -> bytes:
         """The whole file."""

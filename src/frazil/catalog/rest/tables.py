@@ -18,7 +18,6 @@ from frazil.catalog.rest.client import RestRequest
 from frazil.catalog.rest.connection import Connection
 from frazil.catalog.rest.exchange.answers import Answer, Refusals
 from frazil.catalog.rest.files.credentials import (
-    StorageCredential,
     VendedFileIO,
     ends_of,
     storage_credentials,
@@ -34,6 +33,7 @@ from frazil.format.new_table import creation_updates
 from frazil.format.snapshots import Snapshot
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
+from frazil.storage.stores.remote_options import StorageCredential
 
 CHOSEN_BY_SERVER: Final = "chosen-by-the-server:/"
 """What the location of a new table begins with whose place the server is to choose."""

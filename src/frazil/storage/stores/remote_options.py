@@ -1,13 +1,16 @@
-"""PyIceberg's and Java's storage properties as options of fsspec file systems."""
+"""PyIceberg's and Java's storage properties: credentials, and options of fsspec file systems."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from frazil.errors import ConfigurationError
 from frazil.storage.stores.retries import RETRY_DEFAULTS
@@ -72,6 +75,11 @@ _KNOWN = frozenset(
         "hdfs.kerberos_ticket",
     }
 )
+_ALIKE: Final = (tuple(S3_SCHEMES), tuple(GCS_SCHEMES))
+_KEYS: Final = ("s3.access-key-id", "client.access-key-id", "gcs.oauth2.token", "adls.account-key")
+_SAS_TOKEN: Final = "adls.sas-token"  # noqa: S105
+# What is made of a secret with a key that ends with the process tells nobody anything of it.
+_TAG_KEY: Final = secrets.token_bytes(32)
 # By these one path names another file; all else says how a store is asked, and who asks.
 _PLACES = (
     *("s3.endpoint", "s3.region", "client.region", "s3.profile-name", "client.profile-name"),
@@ -95,6 +103,33 @@ class AccessToken:
 
     text: str = field(repr=False)
     expires_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCredential:
+    """What reaches the files below a prefix.
+
+    Attributes:
+        prefix: of paths; empty for all.
+        config: storage properties; secrets stay in it.
+        ends_ms: when they end by this machine's clock, milliseconds since the epoch; None if nobody
+            said.
+    """
+
+    prefix: str
+    config: Mapping[str, str] = field(repr=False)
+    ends_ms: int | None = None
+
+    @property
+    def holds_keys(self) -> bool:
+        """Whether there are keys or tokens in it, and not only addresses."""
+        return any(name in _KEYS or name.startswith(_SAS_TOKEN) for name in self.config)
+
+    @property
+    def tag(self) -> str:
+        """Text that is equal for equal credentials of this process, and says nothing of them."""
+        text = repr((self.prefix, sorted(self.config.items()))).encode()
+        return hmac.new(_TAG_KEY, text, hashlib.sha256).hexdigest()[:16]
 
 
 def storage_property_names() -> frozenset[str]:
@@ -332,3 +367,17 @@ def _number(properties: Mapping[str, str], name: str) -> float:
         raise ConfigurationError(
             f"the property {name} must be a number of seconds, not {properties[name]!r}"
         ) from None
+
+
+def credential_of(credentials: Sequence[StorageCredential], path: str) -> StorageCredential | None:
+    """Return which of some credentials, those of the longest prefixes first, is for a path."""
+    return next((each for each in credentials if is_below(each.prefix, path)), None)
+
+
+def is_below(prefix: str, path: str) -> bool:
+    """Return whether a prefix is of a path, by any scheme of the same store."""
+    scheme, mark, rest = path.partition("://")
+    alike = next((names for names in _ALIKE if scheme in names), (scheme,))
+    return path.startswith(prefix) or (
+        bool(mark) and any(f"{each}://{rest}".startswith(prefix) for each in alike)
+    )

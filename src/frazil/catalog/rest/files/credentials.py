@@ -6,15 +6,12 @@ message, and whoever gets the files of a table in another process gets them as t
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -23,8 +20,8 @@ from frazil.storage.caches import Caches
 from frazil.storage.files import FileInfo, FileIO
 from frazil.storage.paths import is_secret
 from frazil.storage.stores.remote_options import (
-    GCS_SCHEMES,
-    S3_SCHEMES,
+    StorageCredential,
+    is_below,
     is_storage_property,
 )
 from frazil.storage.stores.store import Store
@@ -34,41 +31,9 @@ _LARGEST_MARGIN_MS: Final = 300_000
 _PAUSE_MS: Final = 10_000
 _ENDS: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
 _ADLS_ENDS: Final = "adls.sas-token-expires-at-ms"
-_ALIKE: Final = (tuple(S3_SCHEMES), tuple(GCS_SCHEMES))
 _TIME: Final = re.compile(r"\d{1,18}", re.ASCII)
-_KEYS: Final = ("s3.access-key-id", "client.access-key-id", "gcs.oauth2.token", "adls.account-key")
-_SAS_TOKEN: Final = "adls.sas-token"  # noqa: S105
-# What is made of a secret with a key that ends with the process tells nobody anything of it.
-_TAG_KEY: Final = secrets.token_bytes(32)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StorageCredential:
-    """What reaches the files below a prefix.
-
-    Attributes:
-        prefix: of paths; empty for all.
-        config: storage properties; secrets stay in it.
-        ends_ms: when they end by this machine's clock, milliseconds since the epoch; None if nobody
-            said.
-    """
-
-    prefix: str
-    config: Mapping[str, str] = field(repr=False)
-    ends_ms: int | None = None
-
-    @property
-    def holds_keys(self) -> bool:
-        """Whether there are keys or tokens in it, and not only addresses."""
-        return any(name in _KEYS or name.startswith(_SAS_TOKEN) for name in self.config)
-
-    @property
-    def tag(self) -> str:
-        """Text that is equal for equal credentials of this process, and says nothing of them."""
-        text = repr((self.prefix, sorted(self.config.items()))).encode()
-        return hmac.new(_TAG_KEY, text, hashlib.sha256).hexdigest()[:16]
 
 
 def storage_credentials(
@@ -118,6 +83,8 @@ class VendedFileIO(FileIO):
         renew: asks the server for new credentials; None where nobody can.
         caches: those of the catalog.
     """
+
+    has_credentials = True
 
     def __init__(
         self,
@@ -192,7 +159,7 @@ class VendedFileIO(FileIO):
         """The files that credentials of the longest prefix reach."""
         self._fresh()
         for prefix, files in self._by_prefix:
-            if _is_below(prefix, path):
+            if is_below(prefix, path):
                 return files
         return self._others
 
@@ -213,7 +180,7 @@ class VendedFileIO(FileIO):
             )
             for each in credentials
         ]
-        own = next((f for prefix, f in self._by_prefix if _is_below(prefix, self._location)), None)
+        own = next((f for prefix, f in self._by_prefix if is_below(prefix, self._location)), None)
         shown = self._others if own is None else own
         self.properties = MappingProxyType(dict(shown.properties))
 
@@ -235,11 +202,6 @@ class VendedFileIO(FileIO):
                 self._again_ms = _now_ms() + _PAUSE_MS
 
 
-def credential_of(credentials: Sequence[StorageCredential], path: str) -> StorageCredential | None:
-    """Return which of some credentials, those of the longest prefixes first, is for a path."""
-    return next((each for each in credentials if _is_below(each.prefix, path)), None)
-
-
 def store_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return those properties that say how stores are reached."""
     return {name: text for name, text in properties.items() if is_storage_property(name)}
@@ -247,12 +209,3 @@ def store_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-def _is_below(prefix: str, path: str) -> bool:
-    """Whether a prefix is of a path, by any scheme of the same store."""
-    scheme, mark, rest = path.partition("://")
-    alike = next((names for names in _ALIKE if scheme in names), (scheme,))
-    return path.startswith(prefix) or (
-        bool(mark) and any(f"{each}://{rest}".startswith(prefix) for each in alike)
-    )

@@ -15,7 +15,6 @@ from typing import Any, Final
 import polars as pl
 from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
 
-from frazil.catalog.rest.files.credentials import StorageCredential, VendedFileIO, credential_of
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.parquet.s3a import (
@@ -34,7 +33,13 @@ from frazil.spark.session.hidden_options import (
 from frazil.storage.files import FileIO
 from frazil.storage.paths import scheme_of
 from frazil.storage.stores.open import authority_of
-from frazil.storage.stores.remote_options import ADLS_SCHEMES, GCS_SCHEMES, S3_SCHEMES
+from frazil.storage.stores.remote_options import (
+    ADLS_SCHEMES,
+    GCS_SCHEMES,
+    S3_SCHEMES,
+    StorageCredential,
+    credential_of,
+)
 
 CREDENTIALS_SETTING: Final = "frazil.files.credentials"
 """Session setting: whose credentials Spark's files are reached with, ``catalog`` or ``session``."""
@@ -134,7 +139,7 @@ def spark_access(
 
 def access_tag(spark: SparkSession, io: FileIO) -> str | None:
     """Return text that is another one where `spark_access` may differ; no secret is in it."""
-    return f"{_whose(spark)} {io.tag}" if isinstance(io, VendedFileIO) else None
+    return f"{_whose(spark)} {io.tag}" if io.has_credentials else None
 
 
 def check_lasting_access(paths: Iterable[str], spark: SparkSession, io: FileIO) -> None:
@@ -150,7 +155,7 @@ def _given(
     """The catalog's credentials that are for some of the paths, and the places of these."""
     if io.signed_schemes and _whose(spark) == "catalog":
         _refuse_signed(paths, io)
-    if not isinstance(io, VendedFileIO) or _whose(spark) == "session":
+    if not io.has_credentials or _whose(spark) == "session":
         return []
     known = io.credentials()
     found: dict[str, tuple[StorageCredential, list[int]]] = {}
