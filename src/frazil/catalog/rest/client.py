@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
+from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.answers import (
     Answer,
     EndlessAnswerError,
@@ -19,9 +20,11 @@ from frazil.catalog.rest.exchange.answers import (
     NotSentError,
     Refusals,
 )
-from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
 from frazil.errors import CommitFailedError, ConfigurationError, FrazilError, StorageError
+
+if TYPE_CHECKING:
+    from frazil.catalog.rest.exchange.transport import Transport
 
 _TRANSIENT: Final = (429, 502, 503, 504)
 _LAPSED: Final = (401, 419)

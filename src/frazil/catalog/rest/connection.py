@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestClient, RestRequest
+from frazil.catalog.rest.exchange.addresses import origin_of, transport_of
 from frazil.catalog.rest.exchange.answers import Refusals
-from frazil.catalog.rest.exchange.transport import Transport, origin_of
 from frazil.catalog.rest.login.base import Authenticator
 from frazil.catalog.rest.login.choice import authenticator_of, login_settings
 from frazil.catalog.rest.settings import (
@@ -21,12 +21,13 @@ from frazil.catalog.rest.settings import (
     NAMESPACE_SEPARATOR,
     PREFIX,
     VIEW_ENDPOINTS,
-    TransportSettings,
     custom_headers,
-    tls_context,
 )
 from frazil.errors import ConfigurationError, NotFoundError, StorageError, UnsupportedError
 from frazil.storage.paths import is_secret
+
+if TYPE_CHECKING:
+    from frazil.catalog.rest.exchange.transport import Transport
 
 _DELEGATION: Final = "X-Iceberg-Access-Delegation"
 _AGENT: Final = {"User-Agent": "frazil", "Accept": "application/json"}
@@ -78,7 +79,7 @@ def connect(name: str, properties: Mapping[str, str]) -> Connection:
             f"the REST catalog {name} needs the property uri, such as https://host/catalog"
         )
     origin_of(uri)
-    transport = Transport(TransportSettings.of(properties), tls_context(properties))
+    transport = transport_of(properties)
     try:
         return _connected(uri, properties, transport)
     except BaseException:

@@ -129,7 +129,7 @@ def _following() -> ModuleType:
         from frazil.cdc import follow
     except ImportError as error:
         raise UnsupportedError(
-            "following PostgreSQL needs its driver: pip install 'frazil[postgres]'"
+            "following PostgreSQL needs its driver: pip install 'frazil[cdc]'"
         ) from error
     return follow
 

@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import httpx
 
+from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.answers import (
     Answer,
     EndlessAnswerError,
@@ -30,27 +31,6 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _KEEPING_METHOD: Final = (307, 308)
 _READS: Final = ("GET", "HEAD")
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-
-
-def origin_of(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of an address.
-
-    Raises:
-        ConfigurationError: it is no address of a server, or holds a password.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError("uri of a REST catalog must begin with http:// or https://")
-    if parts.username or parts.password:
-        raise ConfigurationError(
-            "uri of a REST catalog holds a user or a password: give auth.type='basic', "
-            "auth.basic.username and auth.basic.password"
-        )
-    return parts.scheme, parts.hostname, port or {"http": 80, "https": 443}[parts.scheme]
 
 
 class Transport:

@@ -18,7 +18,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestClient, RestRequest
 from frazil.catalog.rest.connection import Connection
-from frazil.catalog.rest.exchange.transport import Transport, origin_of
+from frazil.catalog.rest.exchange.addresses import origin_of, transport_of
 from frazil.catalog.rest.login.base import HeaderAuthenticator
 from frazil.catalog.rest.login.sigv4 import SigV4Authenticator
 from frazil.catalog.rest.settings import (
@@ -29,8 +29,6 @@ from frazil.catalog.rest.settings import (
     SIGNER_ENDPOINT,
     SIGNER_URI,
     SIGNING,
-    TransportSettings,
-    tls_context,
 )
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
 from frazil.storage.caches import Caches
@@ -219,7 +217,7 @@ class SignedFileIO(FileIO):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._place, self._settings = state["place"], state["settings"]
-        transport = Transport(TransportSettings.of(self._settings), tls_context(self._settings))
+        transport = transport_of(self._settings)
         self._client = RestClient(
             transport,
             self._place.uri,

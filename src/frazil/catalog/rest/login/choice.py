@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from frazil.catalog.rest.exchange.transport import Transport, origin_of
+from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.login.base import (
     Anonymous,
     Authenticator,
@@ -29,6 +29,9 @@ from frazil.catalog.rest.settings import (
     TOKEN_REFRESH,
 )
 from frazil.errors import ConfigurationError, UnsupportedError
+
+if TYPE_CHECKING:
+    from frazil.catalog.rest.exchange.transport import Transport
 
 _DEFAULT_SCOPE: Final = "catalog"
 _OWN_ENDPOINT: Final = "v1/oauth/tokens"

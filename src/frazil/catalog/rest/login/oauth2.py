@@ -12,13 +12,15 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from frazil.catalog.rest.exchange.answers import Answer, LostAnswerError, NotSentError, Refusals
-from frazil.catalog.rest.exchange.transport import Transport
 from frazil.catalog.rest.login.base import Authenticator, can_be_sent
 from frazil.errors import AccessDeniedError, FrazilError, StorageError
+
+if TYPE_CHECKING:
+    from frazil.catalog.rest.exchange.transport import Transport
 
 _LOG = logging.getLogger(__name__)
 _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
