@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import SqlSyntaxError, ValidationError
-from frazil.spark.sql.parameters import first_of_a_query, with_frames, with_literals
+from frazil.spark.catalog.commands import changes_after_ctes
+from frazil.spark.sql.parameters import with_frames, with_literals
 from frazil.spark.sql.qualifiers import with_short_qualifiers, without_qualifiers
+from frazil.spark.sql.statements.listing import (
+    STATEMENTS,
+    StatementKind,
+    first_of_a_query,
+    kind_by_first_word,
+    statement_of,
+)
 from frazil.spark.words import WordReader, words_of
 
 TEXTS = [
@@ -118,8 +126,10 @@ def test_parameters_that_cannot_be():
     with pytest.raises(ValidationError, match="no literal"):
         with_literals("a = :x", {"x": object()})
     with pytest.raises(SqlSyntaxError, match="braces"):
-        with_frames(None, "SELECT {y}", {"x": 1})
-    text = with_frames(None, "SELECT {x}, {{}}, 10 -{y}, '{y}%'", {"x": "it's", "y": -1})
+        with_frames(None, "SELECT {y}", {"x": 1}, first_of_a_query)
+    text = with_frames(
+        None, "SELECT {x}, {{}}, 10 -{y}, '{y}%'", {"x": "it's", "y": -1}, first_of_a_query
+    )
     assert text == ("SELECT  ('it\\'s'), {}, 10 - (-1), '-1%'", {})
 
 
@@ -142,3 +152,59 @@ def test_qualifiers():
     assert without_qualifiers("a.id > 1 AND a.s.`x y` = b.a.c", {("a",)}) == (
         "id > 1 AND s.`x y` = b.a.c"
     )
+
+
+STATEMENTS_BY_TEXT = {
+    "create or replace table db.t (id int)": "CREATE OR REPLACE TABLE",
+    "CREATE SCHEMA IF NOT EXISTS db": "CREATE NAMESPACE",
+    "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 1": "CREATE",
+    "CREATE VIEW db.v AS SELECT 1": "CREATE VIEW",
+    "DROP DATABASE db": "DROP NAMESPACE",
+    "DROP FUNCTION f": None,
+    "DROP TEMPORARY VIEW v": None,
+    "ALTER TABLE db.t ADD COLUMN x int": "ALTER TABLE",
+    "desc db.t": "DESC",
+    "SELECT 1": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("text", STATEMENTS_BY_TEXT)
+def test_the_row_of_a_statement(text):
+    found = statement_of(words_of(text))
+    assert (None if found is None else found.words) == STATEMENTS_BY_TEXT[text]
+
+
+def test_every_row_of_a_statement_can_be_reached():
+    assert [each for each in STATEMENTS if statement_of(words_of(f"{each.words} x")) != each] == []
+
+
+def test_what_a_statement_becomes_inside_spark():
+    kinds = {kind: [] for kind in StatementKind}
+    words = """ALTER CACHE CALL COMMENT CREATE DELETE DESC DESCRIBE DROP EXPLAIN INSERT MERGE
+        REFRESH REPLACE SELECT SET SHOW TRUNCATE UPDATE USE"""
+    for word in words.split():
+        kinds[kind_by_first_word(word)].append(word)
+    assert {kind: " ".join(words) for kind, words in kinds.items()} == {
+        StatementKind.SPARKS: "CACHE EXPLAIN REFRESH SELECT SET USE",
+        StatementKind.CHANGE: (
+            "ALTER COMMENT CREATE DELETE DROP INSERT MERGE REPLACE TRUNCATE UPDATE"
+        ),
+        StatementKind.SHOWN: "DESC DESCRIBE SHOW",
+        StatementKind.CALL: "CALL",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("WITH s AS (SELECT 1) DELETE FROM t WHERE id IN (SELECT * FROM s)", True),
+        ("WITH RECURSIVE s (n) AS (SELECT 1), r AS (SELECT 2) MERGE INTO t USING s", True),
+        ("WITH s AS (SELECT 1) SELECT * FROM s", False),
+        # A name may be a word of a statement, also behind a sub-query.
+        ("WITH s AS (SELECT 1) SELECT * FROM s JOIN (SELECT 2) comment", False),
+        ("WITH s AS (SELECT 1) SELECT * FROM s JOIN (SELECT 2) merge", False),
+    ],
+)
+def test_what_follows_ctes(text, changes):
+    assert changes_after_ctes(text) is changes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from itertools import pairwise
 from typing import Any, Final
 
@@ -13,36 +12,22 @@ from frazil.errors import SqlSyntaxError
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.catalog.machine import JavaObject, Machine, answers
 from frazil.spark.lake_transaction.statements import controls
+from frazil.spark.sql.statements.listing import (
+    CHANGES,
+    StatementKind,
+    after_ctes,
+    kind_by_first_word,
+)
 from frazil.spark.words import Word, WordReader, words_of
 
 Run = Callable[[str], DataFrame]
 """Runs a statement on the lakes of a session."""
 
-_CHANGES: Final = frozenset(
-    {"INSERT", "DELETE", "UPDATE", "MERGE", "REPLACE", "ALTER", "DROP", "TRUNCATE", "COMMENT"}
-)
-_SHOWN: Final = frozenset({"SHOW", "DESCRIBE", "DESC"})
 _SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "FUNCTIONS", "VARIABLE"})
 _OF_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION", "VARIABLE", "GLOBAL"})
 
 
 _QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE"})
-
-
-class StatementKind(Enum):
-    """What a statement that names a lake becomes.
-
-    Attributes:
-        SPARKS: what Spark makes of it, with the lake's tables in their places.
-        CHANGE: a command.
-        SHOWN: rows about a table, read at each use.
-        CALL: a procedure's rows.
-    """
-
-    SPARKS = "Spark's"
-    CHANGE = "a change"
-    SHOWN = "shown"
-    CALL = "a call"
 
 
 def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementKind:
@@ -53,10 +38,8 @@ def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementK
         return StatementKind.SPARKS
     keys = [word.keyword for word in words[:5]]
     first = keys[0]
-    if first == "CALL":
-        return StatementKind.CALL
     if first == "WITH":
-        return StatementKind.CHANGE if changes_after_ctes(words) else StatementKind.SPARKS
+        return StatementKind.CHANGE if changes_after_ctes(text) else StatementKind.SPARKS
     if first == "FROM":
         inserts = any(
             one.keyword == "INSERT" and other.keyword in ("INTO", "OVERWRITE")
@@ -67,13 +50,9 @@ def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementK
         return StatementKind.SPARKS if _OF_THE_SESSION & set(keys) else StatementKind.CHANGE
     if first == "DROP" and keys[1:2] and keys[1] in _OF_THE_SESSION:
         return StatementKind.SPARKS
-    if first in _SHOWN:
-        return (
-            StatementKind.SPARKS
-            if _SPARKS & set(keys) or "QUERY" in keys[1:2]
-            else StatementKind.SHOWN
-        )
-    return StatementKind.CHANGE if first in _CHANGES else StatementKind.SPARKS
+    kind = kind_by_first_word(first)
+    of_spark = _SPARKS & set(keys) or "QUERY" in keys[1:2]
+    return StatementKind.SPARKS if kind is StatementKind.SHOWN and of_spark else kind
 
 
 def is_query(words: Sequence[Word]) -> bool:
@@ -81,14 +60,12 @@ def is_query(words: Sequence[Word]) -> bool:
     return bool(words) and words[0].keyword in _QUERIES
 
 
-def changes_after_ctes(words: Sequence[Word]) -> bool:
+def changes_after_ctes(text: str) -> bool:
     """Whether a statement that begins with CTEs changes rows after them."""
-    depth = 0
-    for one, other in pairwise(words):
-        depth += (one.keyword == "(") - (one.keyword == ")")
-        if depth == 0 and one.keyword == ")" and other.keyword in _CHANGES:
-            return True
-    return False
+    try:
+        return after_ctes(WordReader(text))[1] in CHANGES
+    except SqlSyntaxError:
+        return False
 
 
 def explained(text: str) -> str:

@@ -11,7 +11,6 @@ from frazil.errors import NoSuchTableError
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.attached.statements import names_hidden
 from frazil.spark.catalog.commands import (
-    StatementKind,
     command,
     explained,
     is_query,
@@ -27,6 +26,7 @@ from frazil.spark.catalog.relations import replaced, written_names
 from frazil.spark.catalog.scripts import changes_in_script
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.statements.listing import StatementKind
 from frazil.spark.words import Word
 
 _SCRIPT: Final = "CompoundBody"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from frazil.spark.catalog.commands import StatementKind, command, kind_of, words_or_none
+from frazil.spark.catalog.commands import command, kind_of, words_or_none
 from frazil.spark.catalog.machine import Machine
 from frazil.spark.catalog.place import SessionPlace
+from frazil.spark.sql.statements.listing import StatementKind
 
 
 def changes_in_script(machine: Machine, place: SessionPlace, plan: Any) -> list[tuple[Any, Any]]:

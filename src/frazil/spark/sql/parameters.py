@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -23,13 +23,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SAME_CALENDARS: Final = 1901
 """From this year on Spark's two calendars agree in every zone."""
 
-_DEFINES: Final = frozenset(
-    {
-        "ALTER", "CACHE", "CALL", "COMMENT", "CREATE", "DESC", "DESCRIBE", "DROP", "REFRESH",
-        "REPLACE", "SHOW", "TRUNCATE", "USE",
-    }
-)  # fmt: skip
-_BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
 _BEFORE_EXPRESSIONS: Final = frozenset(
     {
         "ALL", "AND", "BETWEEN", "BY", "CASE", "DISTINCT", "DIV", "ELSE", "ESCAPE", "HAVING",
@@ -98,12 +91,18 @@ def with_versions(text: str, args: Args, *, spark: SparkSession | None = None) -
 
 
 def with_frames(
-    spark: SparkSession, text: str, values: Mapping[str, Any]
+    spark: SparkSession,
+    text: str,
+    values: Mapping[str, Any],
+    first_of: Callable[[Sequence[Word]], int],
 ) -> tuple[str, dict[str, DataFrame]]:
     """Return a text with a name for each DataFrame that stands in it as ``{name}``.
 
     What is rows to `Table.append` is one too. Numbers, texts and the like become literals, as of
     parameters; within quotes they are written as they are. ``{{`` and ``}}`` stand for braces.
+
+    Args:
+        first_of: returns from which of its words on a statement may hold expressions.
 
     Returns:
         The text, and the DataFrames by the names in it.
@@ -136,23 +135,12 @@ def with_frames(
             f"the braces in the statement cannot be read ({error}); values are given for {known}"
         ) from error
     joined = "".join(pieces)
-    first = first_of_a_query(words_of(joined)) if said else 0
+    first = first_of(words_of(joined)) if said else 0
     text = with_literals(joined, said, spark=spark, first=first)
     for ours, value in said.items():
         # What is left stands within quotes, or in a comment.
         text = text.replace(f" :{ours}", _literal(value, spark))
     return text, frames
-
-
-def first_of_a_query(words: Sequence[Word]) -> int:
-    """Return from which word on a statement may hold expressions: where its query begins.
-
-    Before that stand names, and literals by themselves.
-    """
-    if not words or words[0].keyword not in _DEFINES:
-        return 0
-    places = (at for at, word in enumerate(words) if word.keyword in _BEGINS_A_QUERY)
-    return next(places, len(words))
 
 
 @dataclass(frozen=True, slots=True)

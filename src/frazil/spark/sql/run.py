@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -10,13 +9,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError, UnsupportedError, ValidationError
-from frazil.spark.procedures.call import call
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.parameters import (
     Args,
-    first_of_a_query,
     with_frames,
     with_literals,
     with_versions,
@@ -24,26 +21,16 @@ from frazil.spark.sql.parameters import (
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
 from frazil.spark.sql.results import nothing
-from frazil.spark.sql.statements import (
-    alter,
-    changes,
-    describe,
-    insert,
-    merge,
-    show,
-    tables,
-    temporary_views,
-    views,
+from frazil.spark.sql.statements import insert, views
+from frazil.spark.sql.statements.listing import (
+    CHANGES,
+    after_ctes,
+    first_of_a_query,
+    statement_of,
 )
 from frazil.spark.words import WordReader
 
 _QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE", "")
-_CHANGES: Final[Mapping[str, Callable[[SqlContext, WordReader, str], None]]] = {
-    "INSERT": insert.insert,
-    "DELETE": changes.delete,
-    "UPDATE": changes.update,
-    "MERGE": merge.merge,
-}
 
 
 def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
@@ -61,7 +48,7 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         raise SqlSyntaxError(f"a statement is text, not {type(text).__name__}")
     if not is_connect(context.spark):
         text = with_variables(context.spark, text)
-    text, frames = with_frames(context.spark, text, context.frames)
+    text, frames = with_frames(context.spark, text, context.frames, first_of_a_query)
     reader = WordReader(text)
     if reader.is_done:
         raise SqlSyntaxError("the statement is empty")
@@ -76,20 +63,20 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         text, args = _with_literals(context, reader, args), None
         reader = WordReader(text)
     first = reader.words[0].keyword
-    before, kind = _after_ctes(reader) if first == "WITH" else ("", first)
-    if (first in _QUERIES or first == "WITH") and kind not in _CHANGES:
+    before, kind = after_ctes(reader) if first == "WITH" else ("", first)
+    if (first in _QUERIES or first == "WITH") and kind not in CHANGES:
         if kind == "FROM" and _inserts(reader):
             return _inserted(context, text, args)
         text, args = with_versions(text, args, spark=context.spark)
         return query(context, text, args)
     bound = _with_literals(context, reader, args)
     try:
-        if kind in _CHANGES:
+        if kind in CHANGES:
             reader = WordReader(bound)
-            before = _after_ctes(reader)[0] if first == "WITH" else ""
-            _CHANGES[kind](context, reader, before)
+            before = after_ctes(reader)[0] if first == "WITH" else ""
+            CHANGES[kind](context, reader, before)
             return nothing(context.spark)
-        found = _other(context, first, WordReader(bound))
+        found = _other(context, WordReader(bound))
     except SparksNameError:
         found = None
     return passed_on(context, text, args) if found is None else found
@@ -134,77 +121,12 @@ def _inserted(context: SqlContext, text: str, args: Args) -> DataFrame:
     return nothing(context.spark)
 
 
-def _after_ctes(reader: WordReader) -> tuple[str, str]:
-    """The text of CTEs, and the word that follows them; the reader stands there."""
-    begin = reader.place
-    reader.expect("WITH")
-    reader.takes("RECURSIVE")
-    while True:
-        reader.name("the name of a CTE")
-        if reader.sees("("):
-            reader.inside()
-        while reader.sees_one_of("MAX"):
-            reader.word("MAX")
-            reader.word("RECURSION")
-            reader.word("LEVEL")
-            reader.word("a number")
-        reader.takes("AS")
-        reader.inside()
-        if not reader.takes(","):
-            break
-    kind = "" if reader.is_done else reader.words[reader.at].keyword
-    return reader.text[begin : reader.place], kind
-
-
-def _other(context: SqlContext, first: str, reader: WordReader) -> DataFrame | None:
+def _other(context: SqlContext, reader: WordReader) -> DataFrame | None:
     """The result of a statement that is no query and changes no rows; None where it is Spark's."""
-    if first == "CALL":
-        return call(context.spark, context.catalog, reader.text, name=context.name)
-    if first == "SHOW":
-        return show.show(context, reader)
-    if first in ("DESCRIBE", "DESC"):
-        return describe.describe(context, reader)
-    if first == "EXPLAIN":
-        return temporary_views.explain(context, reader)
-    done = _changes_definitions(context, first, reader)
-    return nothing(context.spark) if done else None
-
-
-def _changes_definitions(context: SqlContext, first: str, reader: WordReader) -> bool:
-    second = reader.words[1].keyword if len(reader.words) > 1 else ""
-    third = reader.words[3].keyword if len(reader.words) > 3 else ""
-    is_namespace = second in tables.NAMESPACE_WORDS
-    makes_table = "TABLE" in (second, third if second == "OR" else "")
-    if first == "CREATE" and is_namespace:
-        tables.create_namespace(context, reader)
-    elif first in ("CREATE", "REPLACE") and makes_table:
-        tables.create_table(context, reader)
-    elif first == "CREATE" and views.makes_view(reader.words):
-        views.create_view(context, reader)
-    elif first == "CREATE":
-        return temporary_views.create_temporary_view(context, reader)
-    elif first == "DROP" and is_namespace:
-        tables.drop_namespace(context, reader)
-    elif first == "DROP" and second == "TABLE":
-        tables.drop_table(context, reader)
-    elif first == "ALTER" and is_namespace:
-        tables.alter_namespace(context, reader)
-    elif first == "ALTER" and second == "TABLE":
-        alter.alter_table(context, reader)
-    elif first == "DROP" and second == "VIEW":
-        views.drop_view(context, reader)
-    elif first == "ALTER" and second == "VIEW":
-        views.alter_view(context, reader)
-    elif first == "TRUNCATE":
-        changes.truncate(context, reader)
-    elif first == "USE":
-        tables.use(context, reader)
-    elif first == "CACHE":
-        return temporary_views.cache(context, reader)
-    elif first == "COMMENT":
-        return tables.comment(context, reader)
-    elif first == "REFRESH":
-        return tables.refresh(context, reader)
-    else:
-        return False
-    return True
+    statement = statement_of(reader.words)
+    if statement is None:
+        return None
+    found = statement.run(context, reader)
+    if found is None or isinstance(found, bool):
+        return None if statement.has_rows or found is False else nothing(context.spark)
+    return found
