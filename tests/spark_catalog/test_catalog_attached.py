@@ -25,6 +25,12 @@ def rows(spark, text):
 
 HELD = [
     ("EXECUTE IMMEDIATE 'SELECT max(id) FROM lake.db.t'", [(3,)]),
+    # A sub-query may be called as a statement begins.
+    (
+        "EXECUTE IMMEDIATE 'WITH s AS (SELECT max(id) AS top FROM lake.db.t) "
+        "SELECT top, two FROM s JOIN (SELECT 2 AS two) merge'",
+        [(3, 2)],
+    ),
     ("SELECT max(id) FROM IDENTIFIER('lake.db' || '.t')", [(3,)]),
     ("BEGIN DECLARE m INT DEFAULT 2; SELECT id FROM lake.db.t WHERE id > m; END", [(3,)]),
     (

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestClient, RestRequest
-from frazil.catalog.rest.exchange.addresses import origin_of, transport_of
+from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.answers import Refusals
+from frazil.catalog.rest.exchange.opening import transport_of
 from frazil.catalog.rest.login.base import Authenticator
 from frazil.catalog.rest.login.choice import authenticator_of, login_settings
 from frazil.catalog.rest.settings import (

@@ -18,7 +18,8 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestClient, RestRequest
 from frazil.catalog.rest.connection import Connection
-from frazil.catalog.rest.exchange.addresses import origin_of, transport_of
+from frazil.catalog.rest.exchange.addresses import origin_of
+from frazil.catalog.rest.exchange.opening import transport_of
 from frazil.catalog.rest.login.base import HeaderAuthenticator
 from frazil.catalog.rest.login.sigv4 import SigV4Authenticator
 from frazil.catalog.rest.settings import (

@@ -48,7 +48,7 @@ class StatementKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ListedStatement:
     """A kind of statement that neither asks for rows of tables nor changes them.
 
     Attributes:
@@ -83,29 +83,29 @@ def _call(context: SqlContext, reader: WordReader) -> DataFrame:
 
 
 STATEMENTS: Final = (
-    Statement("CALL", _call, StatementKind.CALL, has_rows=True),
-    Statement("SHOW", show.show, StatementKind.SHOWN, has_rows=True),
-    Statement("DESCRIBE", describe.describe, StatementKind.SHOWN, has_rows=True),
-    Statement("DESC", describe.describe, StatementKind.SHOWN, has_rows=True),
-    Statement("EXPLAIN", temporary_views.explain, StatementKind.SPARKS, has_rows=True),
-    Statement("CREATE NAMESPACE", tables.create_namespace),
-    Statement("CREATE TABLE", tables.create_table),
-    Statement("CREATE OR REPLACE TABLE", tables.create_table),
-    Statement("REPLACE TABLE", tables.create_table),
-    Statement("CREATE VIEW", views.create_view),
-    Statement("CREATE OR REPLACE VIEW", views.create_view),
-    Statement("CREATE", temporary_views.create_temporary_view, StatementKind.SPARKS),
-    Statement("DROP NAMESPACE", tables.drop_namespace),
-    Statement("DROP TABLE", tables.drop_table),
-    Statement("DROP VIEW", views.drop_view),
-    Statement("ALTER NAMESPACE", tables.alter_namespace),
-    Statement("ALTER TABLE", alter.alter_table),
-    Statement("ALTER VIEW", views.alter_view),
-    Statement("TRUNCATE", changes.truncate),
-    Statement("USE", tables.use, StatementKind.SPARKS),
-    Statement("CACHE", temporary_views.cache, StatementKind.SPARKS),
-    Statement("COMMENT", tables.comment),
-    Statement("REFRESH", tables.refresh, StatementKind.SPARKS),
+    ListedStatement("CALL", _call, StatementKind.CALL, has_rows=True),
+    ListedStatement("SHOW", show.show, StatementKind.SHOWN, has_rows=True),
+    ListedStatement("DESCRIBE", describe.describe, StatementKind.SHOWN, has_rows=True),
+    ListedStatement("DESC", describe.describe, StatementKind.SHOWN, has_rows=True),
+    ListedStatement("EXPLAIN", temporary_views.explain, StatementKind.SPARKS, has_rows=True),
+    ListedStatement("CREATE NAMESPACE", tables.create_namespace),
+    ListedStatement("CREATE TABLE", tables.create_table),
+    ListedStatement("CREATE OR REPLACE TABLE", tables.create_table),
+    ListedStatement("REPLACE TABLE", tables.create_table),
+    ListedStatement("CREATE VIEW", views.create_view),
+    ListedStatement("CREATE OR REPLACE VIEW", views.create_view),
+    ListedStatement("CREATE", temporary_views.create_temporary_view, StatementKind.SPARKS),
+    ListedStatement("DROP NAMESPACE", tables.drop_namespace),
+    ListedStatement("DROP TABLE", tables.drop_table),
+    ListedStatement("DROP VIEW", views.drop_view),
+    ListedStatement("ALTER NAMESPACE", tables.alter_namespace),
+    ListedStatement("ALTER TABLE", alter.alter_table),
+    ListedStatement("ALTER VIEW", views.alter_view),
+    ListedStatement("TRUNCATE", changes.truncate),
+    ListedStatement("USE", tables.use, StatementKind.SPARKS),
+    ListedStatement("CACHE", temporary_views.cache, StatementKind.SPARKS),
+    ListedStatement("COMMENT", tables.comment),
+    ListedStatement("REFRESH", tables.refresh, StatementKind.SPARKS),
 )
 """Of several that fit the first is meant."""
 
@@ -113,7 +113,7 @@ _KINDS: Final = {each.first: each.kind for each in reversed(STATEMENTS)}
 _BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
 
 
-def statement_of(words: Sequence[Word]) -> Statement | None:
+def statement_of(words: Sequence[Word]) -> ListedStatement | None:
     """Return which statement words begin; None where it is none of these."""
     keys = [word.keyword for word in words[:4]]
     text = " ".join("NAMESPACE" if key in tables.NAMESPACE_WORDS else key for key in keys) + " "
