@@ -67,9 +67,10 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
     if found is not None:
         return found
     if kind in _ELSEWHERE:
+        own = {path: kind for kind, path in reversed(_OWN.items())}
         raise UnsupportedError(
             f"the catalog {name} is of the type {kind}, which this release does not have; "
-            f"it has sql, filesystem, rest, hive and glue"
+            f"it has {', '.join(sorted(own.values()))}"
         )
     known = ", ".join(sorted({each.kind for each in _all_known()}))
     raise ConfigurationError(
