@@ -67,7 +67,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
     if found is not None:
         return found
     if kind in _ELSEWHERE:
-        own = {path: kind for kind, path in reversed(_OWN.items())}
+        own = {path: own_kind for own_kind, path in reversed(list(_OWN.items()))}
         raise UnsupportedError(
             f"the catalog {name} is of the type {kind}, which this release does not have; "
             f"it has {', '.join(sorted(own.values()))}"
