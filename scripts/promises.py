@@ -43,6 +43,7 @@ from frazil.spark.maintenance.compaction.options import _OF_DATA_FILES, _OF_SIZE
 from frazil.spark.metadata_frames.frames import MetadataFrames
 from frazil.spark.procedures.call import PROCEDURES
 from frazil.spark.sql.functions.calls import PARAMETERS
+from frazil.spark.sql.statements.listing import CHANGES, STATEMENTS
 from frazil.spark.stream.source.options import JAVA_OPTIONS
 from frazil.spark.write.options import _OPTIONS, _OTHER_OPTIONS
 from frazil.storage.caches import CACHE_SIZES
@@ -243,6 +244,11 @@ def _procedures() -> Lines:
         yield f"procedure {name}", f"({takes}) -> {_columns(each.columns)}"
 
 
+def _statements() -> Lines:
+    yield from ((f"statement {words}", "") for words in CHANGES)
+    yield from ((f"statement {each.words}", "") for each in STATEMENTS)
+
+
 def _functions() -> Lines:
     for name, takes in PARAMETERS.items():
         yield f"function system.{name}", _in_parentheses(takes) or "()"
@@ -399,6 +405,7 @@ def _parameters(words: str, found: Iterable[click.Parameter]) -> Lines:
 PARTS: Final[tuple[Callable[[], Lines], ...]] = (
     _names_of_python,
     _names_for_catalogs,
+    _statements,
     _procedures,
     _functions,
     _metadata_tables,
