@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -179,6 +179,12 @@ def machine_of(spark: SparkSession) -> Machine:
         if not isinstance(before, _OwnErrorsToo):
             parameters.propagate_java_exceptions = _OwnErrorsToo(before)
     return Machine(gateway)
+
+
+def elements(sequence: Any) -> Iterator[Any]:
+    """Yield what is in a sequence of Scala."""
+    for place in range(sequence.size()):
+        yield sequence.apply(place)
 
 
 def value_of(owner: Any, name: str) -> Any:

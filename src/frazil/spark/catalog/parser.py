@@ -24,6 +24,7 @@ from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import ROWS, NamedRows, bound_plan, pruned_plan
 from frazil.spark.catalog.relations import replaced, written_names
 from frazil.spark.catalog.scripts import changes_in_script
+from frazil.spark.catalog.thrift.lists import LIST, listed
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.statements.listing import StatementKind
@@ -84,6 +85,10 @@ class LakeParser(JavaObject):
         place = self._place()
         if place is None:
             return theirs()
+        if text.startswith(LIST):
+            with own_statements(place.spark):
+                found: Any = listed(place, text)
+                return found._jdf.queryExecution().analyzed()
         names = place.names_now()
         if (not names.may_be_in(text) and not controls(text)) or is_own(place.spark):
             return theirs()

@@ -11,7 +11,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from frazil.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
-from frazil.spark.attached.dataframes.java_options import Given, chosen_version, named_version
+from frazil.spark.attached.dataframes.batch_reads import rows_of_choice
+from frazil.spark.attached.dataframes.java_options import (
+    Given,
+    chosen_version,
+    named_version,
+    read_choice,
+)
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
 from frazil.spark.catalog.commands import is_query
 from frazil.spark.catalog.machine import Machine
@@ -72,11 +78,16 @@ class BoundPlan(BoundText):
         """The plan of some rows, whose columns are found by the names of the table too."""
         plan = frame._jdf.queryExecution().analyzed()
         hidden = getattr(self.relations[name], "metadata_columns", ())
-        if hidden:
-            plan = _with_hidden(self.machine, plan, hidden)
-        *qualifier, last = self.relations[name].whole_name
-        alias = self.machine.catalyst.AliasIdentifier(last, self.machine.sequence(qualifier))
-        return self.machine.catalyst.plans.logical.SubqueryAlias(alias, plan)
+        return _named_plan(self.machine, plan, self.relations[name].whole_name, hidden)
+
+
+def _named_plan(machine: Machine, plan: Any, name: Sequence[str], hidden: Collection[str]) -> Any:
+    """A plan whose columns are found by the names of a table too, and some alone."""
+    if hidden:
+        plan = _with_hidden(machine, plan, hidden)
+    *qualifier, last = name
+    alias = machine.catalyst.AliasIdentifier(last, machine.sequence(qualifier))
+    return machine.catalyst.plans.logical.SubqueryAlias(alias, plan)
 
 
 def finds_hidden(machine: Machine, spark: Any) -> bool:
@@ -165,6 +176,44 @@ def _bound(
         plan=plan,
         places=places,
     )
+
+
+def plan_of_read(
+    place: SessionPlace,
+    parts: tuple[str, ...],
+    named: NamedTable,
+    given: Given,
+    hidden: Sequence[str],
+) -> Any:
+    """Return the plan of the rows that a reader asks for.
+
+    Args:
+        parts: the table's name, as the reader says it.
+        given: the reader's options.
+        hidden: hidden columns that may be named.
+
+    Raises:
+        ConfigurationError: an option is unknown or malformed.
+        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+        ValidationError: the options do not go together.
+    """
+    names = place.names_now()
+    meant = names.of(parts)
+    assert meant is not None
+    context = context_of(names, place.spark, names.reading(meant[0].name))
+    choice = read_choice(given, named.table.metadata)
+    if choice.start is not None or named.metadata_table is not None:
+        rows: Any = rows_of_choice(named, given)
+        taken: tuple[str, ...] = ()
+    else:
+        version = asked_version(named, TableVersion(), given)
+        found = _use_of(context, PlannedRelation(parts, None), replace(named, version=version))
+        assert isinstance(found, QueriedTable)
+        own = set(found.scan.projection.names)
+        taken = tuple(name for name in hidden if name not in own)
+        rows = replace(found, metadata_columns=taken).scan.to_df()
+    plan = rows._jdf.queryExecution().analyzed()
+    return _named_plan(place.machine, plan, context.whole_name(parts), taken)
 
 
 def queried(

@@ -6,18 +6,26 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.later import later
 from frazil.spark.catalog.machine import Machine, machine_of, value_of
 from frazil.spark.catalog.sessions import (
     Attach,
     forget_served,
     serve_sessions,
+    served_place,
     served_sessions,
 )
+from frazil.spark.catalog.thrift.service import list_lakes
+
+if TYPE_CHECKING:
+    from frazil.spark.catalog.connect.interception import answer_requests
+else:
+    answer_requests = later("frazil.spark.catalog.connect.interception", "answer_requests")
 
 _NANOSECONDS: Final = 1_000_000_000
 _TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
@@ -63,12 +71,16 @@ class SparkListening:
                 f"on {self.host} whoever reaches the port could run code as this user: give "
                 "Connect a token, and a proxy that ends TLS before it"
             )
-        login = self.settings.get(_THRIFT_LOGIN, "NONE")
-        if self.thrift is not None and login.upper() not in _THRIFT_LOGINS:
+        if self.thrift is not None and self.thrift_login not in _THRIFT_LOGINS:
             raise ConfigurationError(
                 f"on {self.host} whoever reaches the port could run code as this user: set "
                 f"{_THRIFT_LOGIN} to LDAP or KERBEROS, and what that needs"
             )
+
+    @property
+    def thrift_login(self) -> str:
+        """How clients of Thrift say who they are."""
+        return self.settings.get(_THRIFT_LOGIN, "NONE").upper()
 
     @property
     def is_loopback(self) -> bool:
@@ -130,6 +142,7 @@ class SparkServer:
         classes = self._machine.jvm.org.apache.spark.sql
         if self._listening.connect is not None:
             classes.connect.service.SparkConnectService.start(session.sparkContext._jsc.sc())
+            answer_requests(self._machine, served_place)
         if self._listening.thrift is not None:
             context = session._jsparkSession.newSession().sqlContext()
             for name in ("bind.host", "port"):
@@ -137,6 +150,9 @@ class SparkServer:
                 context.setConf(key, self._listening.spark_settings[f"spark.{key}"])
             thrift = classes.hive.thriftserver.HiveThriftServer2
             self._thrift = found = thrift.startWithContext(context)
+            if self._listening.thrift_login != "KERBEROS":
+                # There the processor that answers a call is what knows the user.
+                list_lakes(self._machine, found)
             for name in ("cliService", "sessionManager", "sparkSqlOperationManager"):
                 found = value_of(found, name)
             self._of_thrift = value_of(found, "sessionToContexts")

@@ -102,6 +102,15 @@ def serve_sessions(spark: SparkSession, attach: Attach) -> None:
     session._jsparkSession.extensions().injectParser(SessionParsers(spark, attach))
 
 
+def served_place(session: Any) -> SessionPlace:
+    """Return a server's session as parser and catalogs see it, with its lakes."""
+    # They come with the first look of its parser.
+    session.sessionState().sqlParser().parseMultipartIdentifier("lakes")
+    place = _PLACES.served[str(session.sessionUUID())].place
+    assert place is not None
+    return place
+
+
 def served_sessions() -> frozenset[str]:
     """Return the sessions of servers that are kept, by their ids in the virtual machine."""
     return frozenset(_PLACES.served)

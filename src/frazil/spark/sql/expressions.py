@@ -19,6 +19,7 @@ from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.functions.calls import calls_in, may_call
 from frazil.spark.sql.functions.with_functions import with_functions
 from frazil.spark.sql.qualifiers import with_short_qualifiers
+from frazil.spark.sql.variables import with_values
 from frazil.spark.words import Word, words_of
 
 _BEFORE = "SELECT "
@@ -45,7 +46,7 @@ class Expressions:
 
     def bound(self, text: str) -> str:
         """Return an expression that Spark can read while `views` lasts."""
-        text = self._with_functions(text)
+        text = self._with_functions(with_values(self.context.spark, text, self._is_column))
         words = words_of(text)
         if not any(word.keyword in ("SELECT", "TABLE", "FROM") for word in words):
             return with_short_qualifiers(text, self.outer)
@@ -57,6 +58,14 @@ class Expressions:
         self._rows.update(bound.frames)
         self._names.update(bound.names)
         return bound.text[len(_BEFORE) :]
+
+    def _is_column(self, parts: tuple[str, ...]) -> bool:
+        """Whether a name is that of a column, or begins with what the rows of one are called."""
+        first = parts[0].lower()
+        whole = [part.lower() for names in self.outer for part in names]
+        if len(parts) > 1 and first in (*map(str.lower, self.sides), *whole):
+            return True
+        return any(first in map(str.lower, side().columns) for side in self.sides.values())
 
     def _with_functions(self, text: str) -> str:
         """The expression with Spark's own in place of the lake's functions."""

@@ -36,10 +36,15 @@ class LakeStreamReader(ReadsLakes):
             if isinstance(named, NamedView):
                 raise UnsupportedError(f"{shown(parts)} is a view: a stream follows a table")
             self._frazil_refuse_schema()
-            return _stream(named, self._frazil_given.copy())
+            return stream_of(named, self._frazil_given.copy())
 
 
-def _stream(named: NamedTable, given: Given) -> DataFrame:
+def stream_of(named: NamedTable, given: Given) -> DataFrame:
+    """Return the stream of a table that a reader's options ask for.
+
+    Raises:
+        ValidationError: the name says a version, or one of the table's metadata.
+    """
     said = named.version
     if named.metadata_table is not None or said.snapshot_id or said.as_of:
         raise ValidationError("a stream follows a table or one of its branches")

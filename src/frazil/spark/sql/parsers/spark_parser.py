@@ -35,13 +35,26 @@ def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:
         ParseException: of Spark.
     """
     # The parser is not in PySpark's own API; over Connect there is none, and sqlglot does it.
-    session: Any = spark
     with _active(spark):
-        parser = OWN_PARSERS.get(spark) or session._jsparkSession.sessionState().sqlParser()
-        plan = parser.parsePlan(query)
+        plan = _parser(spark).parsePlan(query)
     if "UnresolvedRelation" not in plan.treeString():
         return []
     return list(_names(plan, frozenset(), is_aliased=False))
+
+
+def parsed_expression(spark: SparkSession, text: str) -> Any:
+    """Return the tree of an expression, not analysed.
+
+    Raises:
+        ParseException: of Spark.
+    """
+    with _active(spark):
+        return _parser(spark).parseExpression(text)
+
+
+def _parser(spark: SparkSession) -> Any:
+    session: Any = spark
+    return OWN_PARSERS.get(spark) or session._jsparkSession.sessionState().sqlParser()
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""What clients of Spark Connect ask of a lake's tables by methods, which Spark's planner loses."""

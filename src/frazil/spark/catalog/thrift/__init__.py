@@ -1,0 +1,1 @@
+"""What drivers of JDBC and ODBC ask besides statements."""

@@ -1,0 +1,101 @@
+"""The service of Spark's Thrift server, whose lists have the lakes in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from frazil.spark.catalog.machine import JavaObject, Machine, answers, field_of, value_of
+from frazil.spark.catalog.thrift.lists import LIST
+
+_BINARY: Final = "ThriftBinaryCLIService"
+
+
+class ListingService(JavaObject):
+    """Hands each call on to Spark's service, but for the lists."""
+
+    def __init__(self, machine: Machine, theirs: Any) -> None:
+        self.machine = machine
+        self._theirs = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "Java":
+            raise AttributeError(name)
+        return getattr(self._theirs, name)
+
+    @answers()
+    def GetCatalogs(self, request: Any) -> Any:
+        """List the catalogs."""
+        return self._listed(request, self._kinds.TGetCatalogsResp, kind="catalogs")
+
+    @answers()
+    def GetSchemas(self, request: Any) -> Any:
+        """List schemas."""
+        return self._listed(
+            request,
+            self._kinds.TGetSchemasResp,
+            kind="schemas",
+            catalog=request.getCatalogName(),
+            schema=request.getSchemaName(),
+        )
+
+    @answers()
+    def GetTables(self, request: Any) -> Any:
+        """List tables and views."""
+        types = request.getTableTypes()
+        return self._listed(
+            request,
+            self._kinds.TGetTablesResp,
+            kind="tables",
+            catalog=request.getCatalogName(),
+            schema=request.getSchemaName(),
+            table=request.getTableName(),
+            types=None if types is None else [str(each) for each in types],
+        )
+
+    @answers()
+    def GetColumns(self, request: Any) -> Any:
+        """List the columns of tables."""
+        return self._listed(
+            request,
+            self._kinds.TGetColumnsResp,
+            kind="columns",
+            catalog=request.getCatalogName(),
+            schema=request.getSchemaName(),
+            table=request.getTableName(),
+            column=request.getColumnName(),
+        )
+
+    @property
+    def _kinds(self) -> Any:
+        return self.machine.jvm.org.apache.hive.service.rpc.thrift
+
+    def _listed(self, request: Any, answer: Callable[[Any], Any], **asked: Any) -> Any:
+        """The answer to a statement that our parser reads."""
+        statement = self._kinds.TExecuteStatementReq(
+            request.getSessionHandle(), LIST + json.dumps(asked)
+        )
+        found = self._theirs.ExecuteStatement(statement)
+        made = answer(found.getStatus())
+        if found.getOperationHandle() is not None:
+            made.setOperationHandle(found.getOperationHandle())
+        return made
+
+    class Java:
+        """What the virtual machine takes it for."""
+
+        implements: Final = ["org.apache.hive.service.rpc.thrift.TCLIService$Iface"]
+
+
+def list_lakes(machine: Machine, server: Any) -> bool:
+    """Have a Thrift server that runs list the lakes; False where its transport does not let us."""
+    front = value_of(server, "thriftCLIService")
+    if str(front.getClass().getSimpleName()) != _BINARY:
+        return False
+    service = ListingService(machine, front)
+    processor = machine.jvm.org.apache.hive.service.auth.TSetIpAddressProcessor(service)
+    listener = value_of(front, "server")
+    factory = machine.jvm.org.apache.thrift.TProcessorFactory(processor)
+    field_of(listener, "processorFactory_").set(listener, factory)
+    return True
