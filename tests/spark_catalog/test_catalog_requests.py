@@ -59,9 +59,7 @@ def test_hidden_columns_that_a_request_names_are_told():
         unresolved_attribute=proto.Expression.UnresolvedAttribute(unparsed_identifier="_FILE")
     )
     project = proto.Project(input=read("lake.db.t"), expressions=[column])
-    made = proto.ExecutePlanRequest.FromString(
-        ours(executed(root=proto.Relation(project=project)))
-    )
+    made = proto.ExecutePlanRequest.FromString(ours(executed(root=proto.Relation(project=project))))
     assert told(made.plan.root.project.input)["hidden"] == ["_file"]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from frazil.spark.attached.catalog_methods import CATALOG_METHODS
 from frazil.spark.attached.dataframes.actions import ACTIONS, iterate_rows, run_action
 from frazil.spark.attached.dataframes.batch_reads import LakeReader, read_table
@@ -33,6 +35,11 @@ def connect_hooks() -> Hooks:
     """
     package = "pyspark.sql.connect"
     return _hooks(f"{package}.session", f"{package}.dataframe", f"{package}.catalog")
+
+
+def stream_writer(names: SessionNames, rows: DataFrame) -> Any:
+    """Return the writer of a stream that a program with Frazil gets of a DataFrame."""
+    return _beginning(LakeStreamWriter, names, lambda frame: frame.writeStream, rows)
 
 
 def _hooks(sessions: str, frames: str, catalogs: str) -> Hooks:

@@ -10,10 +10,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect.proto import commands_pb2, expressions_pb2
 
 from frazil.errors import NoSuchTableError, UnsupportedError, ValidationError
+from frazil.spark.attached.dataframes.batch_reads import found_name
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.merges import LakeMergeWriter
 from frazil.spark.attached.dataframes.stream_reads import stream_of
 from frazil.spark.attached.dataframes.table_writes import TableWrite
+from frazil.spark.attached.kinds import stream_writer
 from frazil.spark.catalog.connect.requests import ANY, COMMAND, READ
 from frazil.spark.catalog.connect.wire import values_of
 from frazil.spark.catalog.machine import JavaObject, Machine, answers
@@ -21,7 +23,6 @@ from frazil.spark.catalog.own_statements import own_statements
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import plan_of_read
 from frazil.spark.sql.context import NamedView
-from frazil.spark.attached.dataframes.batch_reads import found_name
 
 PlaceOf = Callable[[Any], SessionPlace]
 """Returns the place of a session of the virtual machine."""
@@ -187,7 +188,7 @@ class _Change:
 
     def _stream(self, said: Mapping[str, list[Any]]) -> None:
         """Start a query as its own client would, and tell the client which it is."""
-        writer = self._rows(said["input"][-1]).writeStream
+        writer = stream_writer(self._place.names_now(), self._rows(said["input"][-1]))
         text = {name: found[-1].decode() for name, found in said.items() if name in _TEXTS}
         writer.options(**_options(said))
         if text.get("output_mode"):
@@ -236,9 +237,7 @@ class _Change:
         parts = names.parts_of(said["target_table_name"][-1].decode())
         assert parts is not None
         condition = self._column(said["merge_condition"][-1])
-        writer = LakeMergeWriter(
-            names, self._rows(said["source_table_plan"][-1]), parts, condition
-        )
+        writer = LakeMergeWriter(names, self._rows(said["source_table_plan"][-1]), parts, condition)
         for field, clause in _CLAUSES.items():
             for each in said.get(field, ()):
                 self._add(writer, clause, each)

@@ -75,8 +75,14 @@ def answer_requests(machine: Machine, place_of: PlaceOf) -> None:
     field = field_of(registry, "methods")
     methods = machine.jvm.java.util.HashMap(field.get(registry))
     for name, handler in (
-        ("ExecutePlan", calls.asyncServerStreamingCall(_StreamMethod(machine, "ExecutePlan", theirs, session))),
-        ("AnalyzePlan", calls.asyncUnaryCall(_UnaryMethod(machine, "AnalyzePlan", theirs, session))),
+        (
+            "ExecutePlan",
+            calls.asyncServerStreamingCall(_StreamMethod(machine, "ExecutePlan", theirs, session)),
+        ),
+        (
+            "AnalyzePlan",
+            calls.asyncUnaryCall(_UnaryMethod(machine, "AnalyzePlan", theirs, session)),
+        ),
     ):
         key = f"{_SERVICE}/{name}"
         methods.put(key, methods.get(key).withServerCallHandler(handler))

@@ -144,7 +144,9 @@ def _changed(kind: str, data: bytes) -> str | None:
         said = values_of(data, commands_pb2.MergeIntoTableCommand.DESCRIPTOR)
         return _text(said, "target_table_name")
     if kind == "write_stream_operation_start":
-        return _text(values_of(data, commands_pb2.WriteStreamOperationStart.DESCRIPTOR), "table_name")
+        return _text(
+            values_of(data, commands_pb2.WriteStreamOperationStart.DESCRIPTOR), "table_name"
+        )
     if kind == "write_operation_v2":
         said = values_of(data, commands_pb2.WriteOperationV2.DESCRIPTOR)
         return _text(said, "table_name") if said.get("mode") == [_OVERWRITES_PARTITIONS] else None

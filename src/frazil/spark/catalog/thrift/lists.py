@@ -169,10 +169,14 @@ class _Wanted:
                 if not self._schema(schema):
                     continue
                 for table in catalog.list_tables(levels):
-                    yield _Listed(name, schema, table[-1], _TABLE, self._table_columns(catalog, table))
+                    yield _Listed(
+                        name, schema, table[-1], _TABLE, self._table_columns(catalog, table)
+                    )
                 if catalog.can(Capability.VIEWS):
                     for view in catalog.list_views(levels):
-                        yield _Listed(name, schema, view[-1], _VIEW, self._view_columns(catalog, view))
+                        yield _Listed(
+                            name, schema, view[-1], _VIEW, self._view_columns(catalog, view)
+                        )
 
     def _table_columns(self, catalog: Catalog, name: Identifier) -> Callable[[], S.StructType]:
         support = type_support(self._place.spark)
