@@ -73,7 +73,7 @@ class _Variables:
         return self._own is None and self._of_script is None
 
     def value(self, parts: Parts) -> str | None:
-        """Return the value of a name, which may go on into a struct; None where it is no variable."""
+        """Return the value of a name, and of a field in it; None where it is no variable."""
         cased = parts if self._is_case_sensitive else tuple(part.lower() for part in parts)
         for count in range(len(parts), 0, -1):
             found = self._find(cased[:count])
