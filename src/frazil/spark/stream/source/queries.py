@@ -7,14 +7,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
+    QueryStartedEvent,
+    StreamingQueryListener,
+)
 
 from frazil.errors import ValidationError
 from frazil.spark.session.by_session import BySession
-from frazil.spark.session.facts import checkpoint_of_query, sources_of_query
+from frazil.spark.session.facts import checkpoint_of_query, is_connect, sources_of_query
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import FOLDER
 from frazil.spark.stream.source.unplaced import UnplacedStream
@@ -24,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
         QueryProgressEvent,
-        QueryStartedEvent,
         QueryTerminatedEvent,
     )
     from pyspark.sql.streaming.query import StreamingQuery
@@ -206,6 +210,21 @@ class Watch(StreamingQueryListener):
             what(folder, follower)
 
 
+class _Listener(JStreamingQueryListener):
+    """Watches for the virtual machine: PySpark's own fails where the query's thread has tags."""
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Tell of a query's start."""
+        started = QueryStartedEvent(
+            id=UUID(str(event.id().toString())),
+            runId=UUID(str(event.runId().toString())),
+            name=event.name(),
+            timestamp=event.timestamp(),
+            jobTags={str(each) for each in event.jobTags()},
+        )
+        self.pylistener.onQueryStarted(started)
+
+
 def watch(spark: SparkSession, follower: Follower) -> None:
     """Let a follower know of the session's queries from now on."""
     _watch_of(spark).add(follower)
@@ -233,6 +252,11 @@ def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
 def _watch_of(spark: SparkSession) -> Watch:
     def watching(spark: SparkSession) -> Watch:
         watch = Watch(spark)
+        if not is_connect(spark):
+            session: Any = spark
+            told: Any = watch
+            streaming = session._jvm.org.apache.spark.sql.streaming
+            told._jlistenerobj = streaming.PythonStreamingQueryListenerWrapper(_Listener(watch))
         spark.streams.addListener(watch)
         return watch
 
