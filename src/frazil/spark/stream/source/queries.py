@@ -220,7 +220,7 @@ class _Listener(JStreamingQueryListener):
             runId=UUID(str(event.runId().toString())),
             name=event.name(),
             timestamp=event.timestamp(),
-            jobTags={str(each) for each in event.jobTags()},
+            jobTags=set(),
         )
         self.pylistener.onQueryStarted(started)
 
