@@ -7,9 +7,10 @@ A step is a statement, or an expression of Python that begins with ``py:`` and s
 import json
 import sys
 import traceback
+from os import getcwd  # noqa: F401 Steps name it.
 
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col, lit  # noqa: F401 Steps name them.
+from pyspark.sql.functions import col, concat, lit  # noqa: F401 Steps name them.
 
 
 def answer(s: object, step: str) -> object:

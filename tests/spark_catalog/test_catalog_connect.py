@@ -45,6 +45,16 @@ FIRST = "SELECT snapshot_id, unix_millis(committed_at) FROM lake.db.t.snapshots 
 TWO = "s.range(2).selectExpr('id + 100 AS id', \"'w' AS n\")"
 DAY = "s.sql(\"SELECT 7L AS id, DATE'2020-01-07' AS d, 'w' AS n\")"
 ODD = "'x' + chr(92) + 'b'"
+MERGED = (
+    "s.range(2).selectExpr('id + 101 AS id', \"'w' AS n\").alias('s')"
+    ".mergeInto('lake.db.w', col('w.id') == col('s.id'))"
+    ".whenMatched(col('s.id') > 0).update({'n': concat(col('s.n'), lit('!'))})"
+    ".whenNotMatched().insertAll().whenNotMatchedBySource(col('w.id') < 101).delete()"
+)
+STREAM = (
+    "s.readStream.table('lake.db.u').writeStream.option('checkpointLocation', getcwd() + '/cp')"
+    ".trigger(availableNow=True).toTable('lake.db.copy')"
+)
 STEPS = [
     # Definitions, names and rows.
     Step("CREATE NAMESPACE lake.db", []),
@@ -107,12 +117,14 @@ STEPS = [
     Step(read("'branch': 'old', 'versionAsOf': 'one'"), None, "say which rows: give one of them"),
     Step(read("'tag': 'one'", name="lake.db.t.branch_old"), None, "the name says a version"),
     Step(read("'snapshot-id': 'x'"), None, "no whole number"),
-    Step(read("'start-snapshot-id': 1"), None, "start-snapshot-id is not there"),
-    Step("py:s.readStream.table('lake.db.t').isStreaming", None, "treaming"),
+    Step(read(f"'start-snapshot-id': s.sql('{FIRST}').first()[0]", "where('id = 20').count()"), 1),
+    Step(read("'start-snapshot-id': 1, 'tag': 'one'"), None, "say which rows"),
+    Step(read("'nope': 1"), None, "no options of a read"),
     Step("SELECT count(*) FROM lake.db.t WITH ('branch' = 'old') WHERE id = 77", [[1]]),
     Step("CREATE VIEW lake.db.v AS SELECT id FROM lake.db.t WHERE id < 5", []),
     Step("SELECT * FROM lake.db.v ORDER BY id", [[1], [3]]),
     Step(read("'branch': 'old'", name="lake.db.v"), None, "is a view, which has no versions"),
+    Step("py:s.table('lake.db.v').count()", 2),
     # What follows the tables, and what names them in another way.
     Step("CREATE TEMPORARY VIEW tv AS SELECT id FROM lake.db.t", []),
     Step("CREATE TEMPORARY FUNCTION top() RETURNS BIGINT RETURN SELECT max(id) FROM lake.db.t", []),
@@ -135,6 +147,10 @@ STEPS = [
     ),
     Step("SELECT min(_pos), count(_file) FROM lake.db.u", [[0, 2]]),
     Step("SELECT * FROM lake.db.u WHERE _pos = 0", [[2, "b"]]),
+    Step("py:s.table('lake.db.u').where('_pos = 0').collect()[0].asDict()", {"id": 2, "n": "b"}),
+    Step("py:s.table('lake.db.u').selectExpr('max(_pos)', 'count(_FILE)').first()[:]", [1, 2]),
+    Step("py:s.table('lake.db.u').alias('x').select('x._pos', 'x.id').columns", ["_pos", "id"]),
+    Step("py:s.table('lake.db.u').selectExpr('1 AS _pos').first()[0]", 1),
     # Methods.
     Step("py:s.table('lake.db.t').where('id > 5').count()", 3),
     Step(f"py:{TWO}.writeTo('lake.db.t').append()"),
@@ -152,8 +168,14 @@ STEPS = [
     Step("SELECT count(*) FROM lake.db.w.snapshots", [[3]]),
     Step(f"py:{TWO}.writeTo('lake.db.w').using('iceberg').createOrReplace()"),
     Step(f"py:{TWO}.writeTo('lake.db.w').overwrite(lit(True))"),
-    Step(f"py:{TWO}.writeTo('lake.db.w').overwritePartitions()", None, "dynamic overwrite"),
+    Step(f"py:{TWO}.writeTo('lake.db.w').overwritePartitions()"),
     Step("SELECT count(*) FROM lake.db.w", [[2]]),
+    Step(
+        f"py:{TWO}.writeTo('lake.db.none').overwritePartitions()", None, "TABLE_OR_VIEW_NOT_FOUND"
+    ),
+    Step(f"py:{MERGED}.merge()"),
+    Step("SELECT * FROM lake.db.w ORDER BY id", [[101, "w!"], [102, "w"]]),
+    Step(f"py:{MERGED}.whenMatched(col('nope') > 1).delete().merge()", None, "UNRESOLVED_COLUMN"),
     Step("CREATE TABLE lake.db.p (id BIGINT, d DATE, n STRING) PARTITIONED BY (d)", []),
     Step(f"py:{DAY}.writeTo('lake.db.p').append()"),
     Step("INSERT INTO lake.db.p VALUES (8, DATE'2020-01-08', 'x\\\\b')", []),
@@ -167,13 +189,49 @@ STEPS = [
     # Where partitions are to be replaced, nothing else is.
     Step("py:s.conf.set('spark.sql.sources.partitionOverwriteMode', 'dynamic')"),
     Step("INSERT OVERWRITE lake.db.p VALUES (9, DATE'2020-01-09', 'q')", []),
-    Step(f"py:{DAY}.write.mode('overwrite').insertInto('lake.db.p')", None, "dynamic overwrite"),
-    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"], [7, "w"], [9, "q"]]),
+    Step(f"py:{DAY}.write.mode('overwrite').insertInto('lake.db.p')"),
+    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"], [9, "q"]]),
+    Step("INSERT INTO lake.db.p VALUES (10, DATE'2020-01-07', 'x')", []),
+    Step(f"py:{DAY}.writeTo('lake.db.p').option('snapshot-property.a', 'b').overwritePartitions()"),
+    Step("SELECT id, n FROM lake.db.p ORDER BY id", [[7, "w"], [9, "q"]]),
+    Step("SELECT count(*) FROM lake.db.p.snapshots WHERE summary['a'] = 'b'", [[1]]),
     Step("py:s.conf.unset('spark.sql.sources.partitionOverwriteMode')"),
     Step("py:sorted(t.name for t in s.catalog.listTables('lake.db'))", ["p", "t", "u", "w"]),
     Step("py:[c.name for c in s.catalog.listColumns('lake.db.t')]", ["id", "n"]),
     Step(
         "py:[s.catalog.tableExists(f'lake.db.{n}') for n in ('t', 'v', 'x')]", [True, True, False]
+    ),
+    # Streams: of a table, into a table, and again from where the first one ended.
+    Step("py:s.readStream.table('lake.db.u').isStreaming", True),
+    Step(f"py:{STREAM}.awaitTermination(120)", True),
+    Step("SELECT * FROM lake.db.copy ORDER BY id", [[2, "b"], [3, "c"]]),
+    Step("INSERT INTO lake.db.u VALUES (5, 'later')", []),
+    Step(f"py:{STREAM}.awaitTermination(120)", True),
+    Step("SELECT * FROM lake.db.copy ORDER BY id", [[2, "b"], [3, "c"], [5, "later"]]),
+    Step("SELECT count(*) FROM lake.db.copy.snapshots", [[2]]),
+    Step(f"py:{STREAM.replace('lake.db.copy', 'lake.db.v')}", None, "is a view"),
+    Step("py:s.readStream.table('lake.db.v').isStreaming", None, "a stream follows a table"),
+    Step("py:s.readStream.table('lake.db.none').isStreaming", None, "TABLE_OR_VIEW_NOT_FOUND"),
+    Step("DELETE FROM lake.db.u WHERE id = 5", []),
+    # Variables, of the session and of scripts; a column goes before, and a lambda's own name.
+    Step("DECLARE which BIGINT DEFAULT 3", []),
+    Step("DECLARE id BIGINT DEFAULT 101", []),
+    Step("CREATE TABLE lake.db.s AS SELECT * FROM lake.db.u", []),
+    Step("UPDATE lake.db.s SET n = n || which WHERE session.which = id AND id <> 101", []),
+    Step("DELETE FROM lake.db.s WHERE exists(array(2), which -> which = id)", []),
+    Step("SELECT * FROM lake.db.s", [[3, "c3"]]),
+    Step(
+        "BEGIN DECLARE new BIGINT DEFAULT 7; INSERT INTO lake.db.s VALUES (new, 'i'); "
+        "MERGE INTO lake.db.s t USING (SELECT new + 1 AS id) x ON t.id = x.id AND t.id > new "
+        "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (x.id, 'm' || new); "
+        "DELETE FROM lake.db.s WHERE id IN (SELECT id FROM lake.db.s WHERE id = new); END",
+        [],
+    ),
+    Step("SELECT * FROM lake.db.s ORDER BY id", [[3, "c3"], [8, "m7"]]),
+    Step(
+        "BEGIN FOR r AS (SELECT id FROM lake.db.s WHERE n = 'm7') DO "
+        "DELETE FROM lake.db.s WHERE id = r.id; END FOR; SELECT count(*) FROM lake.db.s; END",
+        [[1]],
     ),
     # USE is Spark's own.
     Step("USE lake.db", []),

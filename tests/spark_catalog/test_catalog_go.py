@@ -1,0 +1,74 @@
+"""A Spark Connect client that is no Python: Go's, built here where there is a Go."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from absent import skip_without
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(pyspark.__version__ < "4.3", reason="it serves no Connect"),
+]
+SOURCE = Path(__file__).with_name("go_client")
+STEPS = [
+    ("CREATE NAMESPACE lake.go", []),
+    ("USE lake.go", []),
+    ("CREATE TABLE t (id BIGINT, n STRING)", []),
+    ("INSERT INTO t VALUES (1, 'a'), (2, 'b')", []),
+    (
+        "MERGE INTO t USING (SELECT 2 id, 'm' n) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
+        [],
+    ),
+    ("DELETE FROM t WHERE id = 1", []),
+    ("SELECT * FROM t", [[2, "m"]]),
+    ("table:lake.go.t", [[2, "m"]]),
+    ("SELECT count(*) FROM t.snapshots", [[3]]),
+    ("CALL lake.system.expire_snapshots(table => 'go.t', retain_last => 3)", None),
+    ("SELECT nope FROM t", "UNRESOLVED_COLUMN"),
+    ("table:lake.go.none", "TABLE_OR_VIEW_NOT_FOUND"),
+    ("DELETE FROM none WHERE id = 1", "TABLE_OR_VIEW_NOT_FOUND"),
+]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The client, built."""
+    go = shutil.which("go")
+    if go is None:
+        skip_without("there is no Go (Debian: apt-get install golang)")
+    built = tmp_path_factory.mktemp("go") / "client"
+    made = subprocess.run(
+        [go, "build", "-o", str(built), "."],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        skip_without(f"Go's modules cannot be had: {made.stderr[-500:]}")
+    return built
+
+
+def test_a_client_in_go(served, program):
+    """Statements, a table by its name, and errors that read well."""
+    said = subprocess.run(
+        [program, f"sc://127.0.0.1:{served.connect}", *(step for step, _ in STEPS)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    answers = map(json.loads, said.stdout.splitlines())
+    for (step, expected), found in zip(STEPS, answers, strict=True):
+        if isinstance(expected, str):
+            assert expected in found["error"], step
+            assert "py4j" not in found["error"], step
+        elif expected is not None:
+            assert found == expected, step

@@ -1,0 +1,45 @@
+"""What is left of sessions of a Thrift server, and of many statements of one session."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from programs import free_port, run_program
+
+HERE = Path(__file__).parent
+STATEMENTS = int(os.environ.get("FRAZIL_STATEMENTS", "1200"))
+
+
+def variables(folder):
+    """The lake of a program."""
+    return {
+        "FRAZIL_CATALOG__LAKE__URI": f"sqlite:///{folder}/catalog.db",
+        "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(folder / "lake"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@pytest.mark.check
+def test_nothing_is_kept_of_a_client_of_jdbc_that_left_or_was_killed(tmp_path):
+    """Nor committed of what it had begun."""
+    program = HERE / "thrift_sessions_program.py"
+    said = run_program(program, free_port(), cwd=tmp_path, variables=variables(tmp_path))
+    assert said.splitlines() == ["kept 3", "kept 1", "rows 0 1"]
+
+
+@pytest.mark.soak
+def test_many_statements_leave_both_processes_as_they_were(tmp_path):
+    """Objects of Python that Spark may call, and the memory of both, do not grow with them."""
+    marks = [STATEMENTS // 4, STATEMENTS // 2, STATEMENTS]
+    program = HERE / "lasting_program.py"
+    said = run_program(program, *marks, cwd=tmp_path, variables=variables(tmp_path), seconds=7200)
+    first, half, whole = map(json.loads, said.splitlines())
+    thousands = (whole["statements"] - half["statements"]) / 1000
+    print(first, half, whole)
+    assert whole["objects"] - half["objects"] <= 20
+    assert whole["python"] - half["python"] <= 5 + thousands
+    assert whole["java"] - half["java"] <= 5 + thousands
