@@ -208,7 +208,7 @@ class _Wanted:
                 kept = catalog.getTableMetadata(table)
                 kind = _VIEW if str(kept.tableType().name()) == _VIEW else _TABLE
                 yield _Listed(SPARK_CATALOG, schema, str(table.table()), kind, _columns_of(kept))
-        for view in elements(catalog.listLocalTempViews("*")):
+        for view in elements(catalog.listLocalTempViews("*")) if self._schema("") else ():
             kept = catalog.getTempViewOrPermanentTableMetadata(view)
             yield _Listed("", "", str(view.table()), _VIEW, _columns_of(kept))
 
