@@ -5,6 +5,9 @@ from __future__ import annotations
 import pyspark
 import pytest
 
+from ci_share import in_circles
+from programs import run_program
+
 
 @pytest.fixture
 def lake(spark, lake):
@@ -44,6 +47,45 @@ HELD = [
 def test_statements_within_statements(spark, lake, text, expected):
     """Spark runs what a statement holds, over the rows of then."""
     assert rows(spark, text) == expected
+
+
+VARIABLES = [
+    ("DELETE FROM lake.db.t WHERE id = which", [(1, "a"), (3, "c")]),
+    *in_circles(
+        [
+            (
+                "UPDATE lake.db.t SET n = n || which WHERE id = session.which AND n <> 'which'",
+                [(1, "a"), (2, "b2"), (3, "c")],
+            ),
+            (
+                "MERGE INTO lake.db.t t USING (SELECT which AS id) s "
+                "ON t.id = s.id AND t.id = which WHEN MATCHED AND which > 1 THEN UPDATE SET n = s.id || which",
+                [(1, "a"), (2, "22"), (3, "c")],
+            ),
+            (
+                "DELETE FROM lake.db.t WHERE id IN (SELECT id FROM lake.db.t WHERE id = which)",
+                [(1, "a"), (3, "c")],
+            ),
+            (
+                "BEGIN DECLARE n INT DEFAULT 1; DECLARE id INT DEFAULT 1; DECLARE m INT DEFAULT 3; "
+                "DELETE FROM lake.db.t WHERE n = 'b' OR id = m; END",
+                [(1, "a")],
+            ),
+        ],
+        test=0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), VARIABLES)
+def test_variables_in_changes(spark, lake, text, expected):
+    """Of the session or of a script; a column goes before."""
+    spark.sql("DECLARE OR REPLACE VARIABLE which BIGINT DEFAULT 2")
+    try:
+        spark.sql(text).collect()
+        assert sorted(rows(spark, "SELECT * FROM lake.db.t")) == expected
+    finally:
+        spark.sql("DROP TEMPORARY VARIABLE which")
 
 
 def test_a_temporary_view_and_a_function_follow_the_table(spark, lake):
@@ -106,3 +148,35 @@ def test_functions_of_others_have_their_errors_told(spark, lake, tmp_path):
     query = stream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     with pytest.raises(pyspark.errors.StreamingQueryException, match="these words"):
         query.awaitTermination()
+
+
+UNPINNED = """
+import frazil
+from frazil.spark.local.session import local_session
+
+spark = local_session()
+with frazil.connect(spark, warehouse="lake", name="lake") as lake:
+    lake.attach(name="lake")
+    spark.sql("CREATE NAMESPACE lake.db")
+    spark.sql("CREATE TABLE lake.db.t AS SELECT 1 AS id")
+    spark.sql("DELETE FROM lake.db.t WHERE id = 2")
+    print(spark.sql("SELECT id FROM lake.db.t").collect()[0][0], spark.table("lake.db.t").count())
+    try:
+        spark.sql("EXECUTE IMMEDIATE 'SELECT * FROM lake.db.t'")
+    except Exception as error:
+        print("NOT_FOUND" in str(error) or "REQUIRES_SINGLE_PART_NAMESPACE" in str(error))
+from frazil.spark.catalog.server import SparkListening, SparkServer
+try:
+    SparkServer(spark, print, SparkListening(thrift=1, settings={}))
+except frazil.errors.UnsupportedError as error:
+    print(error)
+"""
+
+
+@pytest.mark.check
+def test_threads_that_are_not_pinned(tmp_path):
+    """Spark itself knows no lake there, methods and statements do; nothing is served."""
+    variables = {"PYSPARK_PIN_THREAD": "false", "SPARK_LOCAL_IP": "127.0.0.1"}
+    said = run_program(UNPINNED, cwd=tmp_path, variables=variables).splitlines()
+    assert said[:2] == ["1 1", "True"]
+    assert "PYSPARK_PIN_THREAD" in said[2]

@@ -16,6 +16,7 @@ from frazil.spark.catalog.machine import Machine, machine_of, value_of
 from frazil.spark.catalog.sessions import (
     Attach,
     forget_served,
+    is_pinned,
     serve_sessions,
     served_place,
     served_sessions,
@@ -112,11 +113,17 @@ class SparkServer:
 
     Raises:
         ConfigurationError: see `SparkListening.check`.
-        UnsupportedError: this Spark would answer clients of Connect with wrong rows.
+        UnsupportedError: this Spark would answer clients of Connect with wrong rows, or threads
+            are not pinned.
     """
 
     def __init__(self, spark: SparkSession, attach: Attach, listening: SparkListening) -> None:
         listening.check()
+        if not is_pinned():
+            raise UnsupportedError(
+                "with PYSPARK_PIN_THREAD=false Spark calls Python in threads of no statement: "
+                "leave it out to serve Spark"
+            )
         self._spark = spark
         self._machine: Machine = machine_of(spark)
         self._listening = listening

@@ -136,7 +136,7 @@ def install(spark: SparkSession) -> None:
     Where the virtual machine refuses, its methods alone know them.
     """
     names = names_of(spark)
-    if names is None or is_connect(spark) or not _is_pinned():
+    if names is None or is_connect(spark) or not is_pinned():
         return
     try:
         add_catalogs(_installed(spark, names))
@@ -203,7 +203,7 @@ def _installed(spark: SparkSession, names: SessionNames) -> SessionPlace:
         return found.place
 
 
-def _is_pinned() -> bool:
+def is_pinned() -> bool:
     """Whether each thread of Python has one of the virtual machine, which calls back in it."""
     return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
 
