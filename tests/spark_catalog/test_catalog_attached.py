@@ -59,7 +59,8 @@ VARIABLES = [
             ),
             (
                 "MERGE INTO lake.db.t t USING (SELECT which AS id) s "
-                "ON t.id = s.id AND t.id = which WHEN MATCHED AND which > 1 THEN UPDATE SET n = s.id || which",
+                "ON t.id = s.id AND t.id = which "
+                "WHEN MATCHED AND which > 1 THEN UPDATE SET n = s.id || which",
                 [(1, "a"), (2, "22"), (3, "c")],
             ),
             (
