@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from bench import tpcds
 from bench.context import Context, run_all
 from bench.figures import Bar, Figure, compare, interleaved, limit
+from frazil.spark.attached.configured import ConfiguredLakes
+from frazil.spark.catalog.sessions import serve_sessions
 
-PARTS = ("queries", "changed", "texts")
+PARTS = ("queries", "changed", "texts", "parser")
 
 NAMESPACE = "tpcds"
+LAKE = "attached"
 ROWS_OF_SCALE_ONE = 10_000_000
 """`--rows` of so many takes TPC-DS's scale 1: 2.9 million rows in the largest table."""
 
@@ -33,6 +39,8 @@ def run(context: Context) -> Iterator[Figure]:
         yield from _queries(context)
     if context.part in (None, "texts"):
         yield from _texts(context)
+    if context.part in (None, "parser"):
+        yield from _parser(context)
 
 
 def _queries(context: Context) -> Iterator[Figure]:
@@ -125,3 +133,51 @@ def _texts(context: Context) -> Iterator[Figure]:
     )
     over = took["ours"] - took["spark"]
     yield limit(f"lake.sql over spark.sql{context.suffix}", over, at_most=0.06)
+
+
+def _parser(context: Context) -> Iterator[Figure]:
+    """A statement without a lake, and a query of one row: attached, and as a server's clients."""
+    lake, spark = context.lake, context.spark
+    table = f"{NAMESPACE}.by_parser"
+    if not lake.namespace_exists(NAMESPACE):
+        lake.create_namespace(NAMESPACE)
+    lake.sql(f"CREATE TABLE {table} (id BIGINT)")
+    lake.sql(f"INSERT INTO {table} VALUES (1)")
+    plain = spark.newSession()
+    plain.sql("SELECT 1")  # From its first statement on a session keeps its parser.
+    serve_sessions(spark, ConfiguredLakes({LAKE: lake.catalog}).attach)
+    lake.attach(name=LAKE)
+    served = _as_clients(spark.newSession())
+    sides = {"attached": spark.sql, "a server's": served, "plain": plain.sql}
+    took = interleaved(_runs(sides, dict.fromkeys(sides, "SELECT 1 AS one")), rounds=200)
+    for name in ("attached", "a server's"):
+        title = f"a statement without a lake over plain Spark, {name} session{context.suffix}"
+        yield limit(title, took[name] - took["plain"], at_most=0.001)
+    if context.has_java:
+        sides = {"attached": spark.sql, "a server's": served, "java": spark.sql}
+        names = dict.fromkeys(sides, f"{LAKE}.{table}") | {"java": context.java_name(table)}
+        texts = {side: f"SELECT * FROM {name} WHERE id = 1" for side, name in names.items()}  # noqa: S608
+        took = interleaved(_runs(sides, texts, whole=True), rounds=30)
+        for name in ("attached", "a server's"):
+            title = f"a query of one row by spark.sql, {name} session{context.suffix}"
+            yield compare(title, "Java runtime", took[name], took["java"], Bar(at_most=1.0))
+    lake.detach()
+
+
+def _runs(
+    sides: Mapping[str, Callable[[str], DataFrame]],
+    texts: Mapping[str, str],
+    *,
+    whole: bool = False,
+) -> dict[str, Callable[[], object]]:
+    """A text for each side; all rows of it, or what is there without them."""
+
+    def one(run: Callable[[str], DataFrame], text: str) -> Callable[[], object]:
+        return lambda: run_all(run(text)) if whole else run(text)
+
+    return {name: one(run, texts[name]) for name, run in sides.items()}
+
+
+def _as_clients(session: Any) -> Callable[[str], DataFrame]:
+    """Statements as a server runs them: by Spark itself, without PySpark's methods."""
+    return lambda text: DataFrame(session._jsparkSession.sql(text), session)
