@@ -156,7 +156,7 @@ def _parser(context: Context) -> Iterator[Figure]:
     if context.has_java:
         sides = {"attached": spark.sql, "a server's": served, "java": spark.sql}
         names = dict.fromkeys(sides, f"{LAKE}.{table}") | {"java": context.java_name(table)}
-        texts = {side: f"SELECT * FROM {name} WHERE id = 1" for side, name in names.items()}  # noqa: S608
+        texts = {side: f"SELECT * FROM {name} WHERE id = 1" for side, name in names.items()}
         took = interleaved(_runs(sides, texts, whole=True), rounds=30)
         for name in ("attached", "a server's"):
             title = f"a query of one row by spark.sql, {name} session{context.suffix}"
