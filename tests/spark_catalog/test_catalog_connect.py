@@ -58,7 +58,7 @@ STREAM = (
 STEPS = [
     # Definitions, names and rows.
     Step("CREATE NAMESPACE lake.db", []),
-    Step("SHOW NAMESPACES IN lake", [["db"]]),
+    Step("SHOW NAMESPACES IN lake LIKE 'db'", [["db"]]),
     Step("CREATE TABLE lake.db.t (id BIGINT, n STRING) USING iceberg", []),
     Step("INSERT INTO lake.db.t VALUES (1, 'a'), (2, 'b'), (3, 'c')", []),
     Step("SELECT * FROM lake.db.t ORDER BY id", [[1, "a"], [2, "b"], [3, "c"]]),
@@ -147,7 +147,7 @@ STEPS = [
     ),
     Step("SELECT min(_pos), count(_file) FROM lake.db.u", [[0, 2]]),
     Step("SELECT * FROM lake.db.u WHERE _pos = 0", [[2, "b"]]),
-    Step("py:s.table('lake.db.u').where('_pos = 0').collect()[0].asDict()", {"id": 2, "n": "b"}),
+    Step("py:s.table('lake.db.u').where('_pos = 0').collect()[0][:]", [2, "b"]),
     Step("py:s.table('lake.db.u').selectExpr('max(_pos)', 'count(_FILE)').first()[:]", [1, 2]),
     Step("py:s.table('lake.db.u').alias('x').select('x._pos', 'x.id').columns", ["_pos", "id"]),
     Step("py:s.table('lake.db.u').selectExpr('1 AS _pos').first()[0]", 1),
