@@ -151,6 +151,19 @@ def test_functions_of_others_have_their_errors_told(spark, lake, tmp_path):
         query.awaitTermination()
 
 
+@pytest.mark.check
+def test_a_stream_that_a_thread_with_tags_starts(spark, lake, tmp_path):
+    """As every statement of a client of Connect has one."""
+    spark.sparkContext.addJobTag("mine")
+    try:
+        stream = spark.readStream.table("lake.db.t").writeStream.trigger(availableNow=True)
+        query = stream.option("checkpointLocation", str(tmp_path)).toTable("lake.db.copy")
+        query.awaitTermination()
+    finally:
+        spark.sparkContext.removeJobTag("mine")
+    assert rows(spark, "SELECT count(*) FROM lake.db.copy") == [(3,)]
+
+
 UNPINNED = """
 import frazil
 from frazil.spark.local.session import local_session
