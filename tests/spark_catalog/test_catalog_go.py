@@ -29,7 +29,7 @@ STEPS = [
     ("DELETE FROM t WHERE id = 1", []),
     ("SELECT * FROM t", [[2, "m"]]),
     ("table:lake.go.t", [[2, "m"]]),
-    ("SELECT count(*) FROM t.snapshots", [[3]]),
+    ("SELECT count(*) FROM lake.go.t.snapshots", [[3]]),
     ("CALL lake.system.expire_snapshots(table => 'go.t', retain_last => 3)", None),
     ("SELECT nope FROM t", "UNRESOLVED_COLUMN"),
     ("table:lake.go.none", "TABLE_OR_VIEW_NOT_FOUND"),
