@@ -19,7 +19,7 @@ from pyspark.sql.streaming.listener import (
 
 from frazil.errors import ValidationError
 from frazil.spark.session.by_session import BySession
-from frazil.spark.session.facts import checkpoint_of_query, is_connect, sources_of_query
+from frazil.spark.session.facts import checkpoint_of_query, sources_of_query
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import FOLDER
 from frazil.spark.stream.source.unplaced import UnplacedStream
@@ -61,6 +61,16 @@ class Watch(StreamingQueryListener):
         self._unplaced: dict[str, UnplacedStream] = {}
         self._failures: dict[str, Exception] = {}
         self._readers: dict[str, set[str]] = {}
+        self._of_java: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """What the virtual machine tells, in a classic session."""
+        if self._of_java is None:
+            session: Any = self._spark
+            streaming = session._jvm.org.apache.spark.sql.streaming
+            self._of_java = streaming.PythonStreamingQueryListenerWrapper(_Listener(self))
+        return self._of_java
 
     def add(self, follower: Follower) -> None:
         """Tell this follower; it takes the place of another one of the same log.
@@ -252,11 +262,6 @@ def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
 def _watch_of(spark: SparkSession) -> Watch:
     def watching(spark: SparkSession) -> Watch:
         watch = Watch(spark)
-        if not is_connect(spark):
-            session: Any = spark
-            told: Any = watch
-            streaming = session._jvm.org.apache.spark.sql.streaming
-            told._jlistenerobj = streaming.PythonStreamingQueryListenerWrapper(_Listener(watch))
         spark.streams.addListener(watch)
         return watch
 
