@@ -6,6 +6,7 @@ They come from immutable files, so what was made once never goes stale; it only 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from weakref import ref
 
 import polars as pl
 
@@ -20,6 +21,7 @@ from frazil.storage.files import FileIO
 _BYTES_PER_LISTED_MANIFEST = 768
 _BYTES_PER_FIELD_SUMMARY = 256
 _SHARE_OF_A_PLAN = 16
+_BYTES_OF_A_REFERENCE = 1024
 
 
 class ManifestCache:
@@ -39,6 +41,11 @@ class ManifestCache:
     def of(cls, io: FileIO) -> ManifestCache:
         """Return the cache that goes with these files."""
         return cls(kept=io.caches["manifests"])
+
+    @property
+    def max_bytes(self) -> int:
+        """The size of everything kept."""
+        return self._kept.max_bytes
 
     def manifest(self, key: Hashable) -> pl.DataFrame | None:
         """Return the decoded entries of a manifest, or None."""
@@ -67,7 +74,7 @@ class ManifestCache:
         found = self._kept.get(("plan", key))
         if not isinstance(found, tuple) or found[1:] != (tuple(schemas), tuple(specs)):
             return None
-        plan = found[0]
+        plan = found[0]() if isinstance(found[0], ref) else found[0]
         return plan if isinstance(plan, ScanPlan) else None
 
     def keep_plan(
@@ -77,10 +84,15 @@ class ManifestCache:
         specs: Sequence[PartitionSpec],
         plan: ScanPlan,
     ) -> None:
-        """Keep the plan of a snapshot, unless it would take the room of many manifests."""
+        """Keep the plan of a snapshot.
+
+        One that would take the room of many manifests is known as long as somebody else has it.
+        """
         size = memory_of_plan(plan)
-        if size <= self._kept.max_bytes // _SHARE_OF_A_PLAN:
-            self._kept.put(("plan", key), (plan, tuple(schemas), tuple(specs)), size)
+        held: object = plan
+        if size > self._kept.max_bytes // _SHARE_OF_A_PLAN:
+            held, size = ref(plan), _BYTES_OF_A_REFERENCE
+        self._kept.put(("plan", key), (held, tuple(schemas), tuple(specs)), size)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -15,6 +15,18 @@ from frazil.storage.avro.columns import ENTRY_DTYPES, partition_struct
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 _CHUNKS = 32
+_LARGE_CHUNK = 50_000
+_OFTEN_SINGLE = (
+    "file_format",
+    "spec_id",
+    "sequence_number",
+    "file_sequence_number",
+    "snapshot_id",
+    "first_row_id",
+    "split_offsets",
+    "sort_order_id",
+    "key_metadata",
+)
 _BYTES_PER_COLUMN = 400
 _BYTES_PER_VIEW = 16
 
@@ -38,8 +50,8 @@ def concat_entries(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """
     if len(frames) == 1:
         return frames[0]
-    # Many small chunks make every later operation slow; a few large ones are not worth a copy.
-    rechunk = len(frames) > _CHUNKS
+    # Many small chunks make every later operation slow; a few, or large ones, are not worth a copy.
+    rechunk = len(frames) > _CHUNKS and sum(map(len, frames)) < len(frames) * _LARGE_CHUNK
     with contextlib.suppress(pl.exceptions.PolarsError):
         return pl.concat(frames, rechunk=rechunk)
     try:
@@ -49,6 +61,37 @@ def concat_entries(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
             "two partition specs use one field id for fields of types that do not agree, so their "
             f"files cannot be planned together: {error}"
         ) from error
+
+
+def with_single_values(entries: pl.DataFrame) -> pl.DataFrame:
+    """The entries, with columns of one value in all rows held as that value alone.
+
+    A file's format, numbers and keys are mostly the same in a whole table. Polars keeps a literal
+    once however many rows there are, also where frames of equal literals are put together, and
+    makes a column of it where a column is asked for.
+    """
+    names = [name for name in _OFTEN_SINGLE if name in entries.columns]
+    return entries.with_columns(held_once(entries[name]) for name in names)
+
+
+def held_once(column: pl.Series) -> pl.Expr | pl.Series:
+    """The column, as a literal where all of its rows are equal."""
+    if column.is_empty():
+        return column
+    if column.null_count() == len(column):
+        return pl.lit(None, column.dtype).alias(column.name)
+    if _holds_one_value(column):
+        return pl.lit(column.head(1)).first().alias(column.name)
+    return column
+
+
+def _holds_one_value(column: pl.Series) -> bool:
+    """Whether all rows are equal, and none is null."""
+    if column.null_count():
+        return False
+    if isinstance(column.dtype, pl.List):
+        return bool((column.list.len() == 1).all()) and _holds_one_value(column.explode())
+    return bool((column == column[0]).all())
 
 
 def selected(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
@@ -83,14 +126,25 @@ def memory_of(frame: pl.DataFrame) -> int:
     each one within it costs, and an eighth for buffers that grew while they were decoded.
     """
     columns = views = 0
-    for series in frame:
-        nodes, each, in_list = _costs_of(series.dtype)
+    for name, dtype in frame.schema.items():
+        nodes, each, in_list = _costs_of(dtype)
         columns += nodes
-        views += each * len(series)
-        if in_list:
-            views += in_list * int(series.list.len().sum())
+        if (each or in_list) and not _is_held_once(frame, name):
+            views += each * len(frame)
+            if in_list:
+                views += in_list * int(frame[name].list.len().sum())
     whole = int(frame.estimated_size()) + views * _BYTES_PER_VIEW
     return whole + whole // 8 + columns * _BYTES_PER_COLUMN
+
+
+def _is_held_once(frame: pl.DataFrame, name: str) -> bool:
+    """Whether a column is a literal: of others each row takes a bit at least."""
+    return 0 < frame.select(name).estimated_size() < len(frame) // 8
+
+
+def column_of(frame: pl.DataFrame, name: str) -> pl.Series:
+    """A column of a frame, which holds a literal as such afterwards, too."""
+    return frame.select(name).to_series()
 
 
 @lru_cache(maxsize=256)

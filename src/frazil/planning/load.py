@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import polars as pl
 
@@ -29,6 +30,11 @@ _READERS = 16
 _BATCH_BYTES = 2 * 1024 * 1024
 _BATCH_MANIFESTS = 64
 _LISTS_AT_ONCE = 64
+_BYTES_PER_FILE = 40
+"""Of a manifest whose list does not state how many files it has: from below."""
+
+FILES_AT_ONCE: Final = 250_000
+"""Files whose entries are worked on together: about 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,17 @@ class ManifestLoader:
         *,
         statistics: Collection[str] = (),
         values: Mapping[str, Collection[int]] | None = None,
+        keep: bool = True,
     ) -> list[pl.DataFrame]:
         """Return each manifest's entries, in the form of `frazil.storage.avro.columns`.
 
         A frame may hold more statistics columns than were asked for.
+
+        Args:
+            manifests: which to read.
+            statistics: the maps to decode whole.
+            values: the fields whose values to decode, of each map.
+            keep: whether what had to be decoded is kept.
 
         Raises:
             InvalidManifestError, MissingFileError, StorageError: one cannot be read.
@@ -101,7 +114,8 @@ class ManifestLoader:
             if kept is not None:
                 frame = kept.hstack([c for c in frame if c.name not in kept.columns])
             frames[index] = frame
-            self.cache.keep_manifest(keys[index], frame)
+            if keep:
+                self.cache.keep_manifest(keys[index], frame)
         return [frame for frame in frames if frame is not None]
 
     def _decoded(
@@ -227,6 +241,31 @@ def lists_of_manifests(
 def _read_list(io: FileIO, path: str) -> bytes:
     with telling_of_moves(io, path):
         return io.read(path)
+
+
+def batches_of_files(
+    manifests: Sequence[ManifestFile], files_at_once: int = FILES_AT_ONCE
+) -> Iterator[list[ManifestFile]]:
+    """Yield neighbouring manifests that have so many files together, or one that has more."""
+    batch: list[ManifestFile] = []
+    size = 0
+    for manifest in manifests:
+        files = file_count_of(manifest)
+        if batch and size + files > files_at_once:
+            yield batch
+            batch, size = [], 0
+        batch.append(manifest)
+        size += files
+    if batch:
+        yield batch
+
+
+def file_count_of(manifest: ManifestFile) -> int:
+    """The live files of a manifest; where its list does not state them, about, and not fewer."""
+    added, existing = manifest.added_files_count, manifest.existing_files_count
+    if added is None or existing is None:
+        return manifest.manifest_length // _BYTES_PER_FILE
+    return added + existing
 
 
 def manifest_batches(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import compress
 
 import numpy as np
@@ -14,7 +13,6 @@ from frazil.format.metadata import TableMetadata, parse_metadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.bind import bind
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.predicates.projection.project import inclusive
 from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
@@ -23,17 +21,22 @@ from frazil.planning.cache import ManifestCache
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.deletes.match import MatchedDeletes, match_deletes, may_hold_null_keys
 from frazil.planning.deletes.own_files import FILE_PATH_ID, referenced_data_files
-from frazil.planning.frames import concat_entries, live_entries, no_entries, selected
-from frazil.planning.load import ManifestLoader
+from frazil.planning.frames import (
+    concat_entries,
+    held_once,
+    live_entries,
+    no_entries,
+    selected,
+)
+from frazil.planning.load import ManifestLoader, batches_of_files, file_count_of
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
-    may_match_manifests,
-    must_match,
     needed_statistics,
     only_columns,
 )
-from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
+from frazil.planning.pruner import KeptFiles, Pruner, in_all
+from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.avro.columns import value_column, with_values
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
@@ -63,6 +66,9 @@ DELETE_COLUMNS = (
     "content_offset",
     "content_size_in_bytes",
 )
+_BYTES_PER_ENTRY = 300
+"""A decoded entry in memory, about, without statistics."""
+
 _DELETE_STATISTICS = (
     "value_counts",
     "null_value_counts",
@@ -112,7 +118,7 @@ def plan(
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
-    pruner = _Pruner(metadata.specs_by_id, schema, bound)
+    pruner = Pruner(metadata.specs_by_id, schema, bound)
     kept = statistics or {}
     return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept=kept)
 
@@ -157,7 +163,7 @@ def _of_snapshot(
     if known is not None:
         return known
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
-    pruner = _Pruner(metadata.specs_by_id, schema, bound)
+    pruner = Pruner(metadata.specs_by_id, schema, bound)
     manifests = loader.manifests(snapshot)
     made = _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept={})
     cache.keep_plan(key, schemas, specs, made)
@@ -184,8 +190,8 @@ def plan_rewrite(
     specs, schema = metadata.specs_by_id, metadata.schema
     loader = ManifestLoader.of(metadata, io)
     manifests = () if snapshot is None else loader.manifests(snapshot)
-    pruner = _Pruner(specs, schema, where)
-    every_row = _Pruner(specs, schema, AlwaysTrue())
+    pruner = Pruner(specs, schema, where)
+    every_row = Pruner(specs, schema, AlwaysTrue())
     return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=every_row, kept={})
 
 
@@ -194,42 +200,52 @@ def _planned(
     snapshot: Snapshot | None,
     loader: ManifestLoader,
     manifests: Sequence[ManifestFile],
-    pruner: _Pruner,
+    pruner: Pruner,
     *,
-    deletes_of: _Pruner,
+    deletes_of: Pruner,
     kept: Mapping[str, Collection[int]],
 ) -> ScanPlan:
     """The plan of the data that one pruner leaves, with the deletes that another leaves."""
     schema, bound = pruner.schema, pruner.bound
     live = [manifest for manifest in manifests if manifest.has_live_files]
-    data = pruner.manifests([m for m in live if m.content is ManifestContent.DATA])
+    data, skipped = pruner.manifests([m for m in live if m.content is ManifestContent.DATA])
     delete_manifests = [m for m in live if m.content is ManifestContent.DELETES]
     deletes = _delete_entries(loader, deletes_of, delete_manifests) if data else no_entries()
-    statistics = _merged(needed_statistics(bound), _equality_statistics(deletes), kept)
-    kept_columns = [value_column(name, i) for name, ids in kept.items() for i in sorted(ids)]
-    entries = loader.entries(data, values=statistics)
-    files, all_rows_match = pruner.data_files(data, entries)
+    keys = _equality_statistics(deletes)
+    statistics = _merged(needed_statistics(bound), keys, kept)
+    kept_columns = _value_columns(kept)
+    found = _data_files(
+        loader,
+        data,
+        pruner,
+        statistics=statistics,
+        columns=(*FILE_COLUMNS, *kept_columns, *_value_columns(keys)),
+    )
     schemas = _newest_first(schema, metadata)
-    matched = match_deletes(files, deletes, specs=metadata.specs_by_id, schemas=schemas)
-    files = files.with_columns(matched.data_scope.alias("scope"))
+    specs = metadata.specs_by_id
+    matched = match_deletes(found.files, deletes, specs=specs, schemas=schemas)
+    files = found.files.with_columns(held_once(matched.data_scope.alias("scope")))
     deletes, index = _applied(deletes, matched)
     deletes = deletes.with_columns(referenced_data_files(deletes).alias("referenced_data_file"))
-    decided = bool(all_rows_match.all())
-    columns = (*FILE_COLUMNS, "manifest", *(c for c in kept_columns if c in files.columns))
+    decided = bool(files["all_rows_match"].all())
+    columns = (
+        *FILE_COLUMNS,
+        "manifest",
+        *(c for c in kept_columns if c in files.columns),
+        "all_rows_match",
+    )
     return ScanPlan(
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
         schema=schema,
         where=bound,
         residual=AlwaysTrue() if decided else bound,
-        files=_numbered("ordinal", selected(files, columns)).with_columns(
-            all_rows_match.alias("all_rows_match")
-        ),
+        files=_numbered("ordinal", selected(files, columns)),
         deletes=_numbered("delete", selected(deletes, DELETE_COLUMNS)).with_columns(
             may_hold_null_keys(deletes, schemas)
         ),
         delete_index=index,
         manifests=tuple(manifest.manifest_path for manifest in data),
-        skipped=tuple(pruner.skipped),
+        skipped=(*skipped, *found.skipped),
         manifests_read=len(data) + len(delete_manifests),
     )
 
@@ -256,96 +272,36 @@ def plan_file(
     return plan(metadata, metadata.current_snapshot, io, where=bound)
 
 
-@dataclass(slots=True)
-class _Pruner:
-    """Leaves out manifests and files by one predicate, and keeps count."""
+def _data_files(
+    loader: ManifestLoader,
+    manifests: Sequence[ManifestFile],
+    pruner: Pruner,
+    *,
+    statistics: Mapping[str, Collection[int]],
+    columns: Collection[str],
+) -> KeptFiles:
+    """The files that a predicate leaves; only of some manifests at a time there is more in memory.
 
-    specs: Mapping[int, PartitionSpec]
-    schema: Schema
-    bound: Expression
-    skipped: list[Skipped] = field(default_factory=list)
-    _projections: dict[int, Expression] = field(default_factory=dict)
-
-    def manifests(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """The manifests that may hold files that match (rules 171, 172)."""
-        may = self.may_hold(manifests)
-        left_out = [manifest for manifest, kept in zip(manifests, may, strict=True) if not kept]
-        if left_out:
-            counts = [(m.added_files_count, m.existing_files_count) for m in left_out]
-            known = [a + e for a, e in counts if a is not None and e is not None]
-            files = sum(known) if len(known) == len(counts) else None
-            self.skipped.append(Skipped(SkipReason.MANIFEST_SUMMARY, len(left_out), files, None))
-        return list(compress(manifests, may))
-
-    def may_hold(self, manifests: Sequence[ManifestFile]) -> list[bool]:
-        """Whether the partition summaries of each manifest leave room for a match."""
-        return may_match_manifests(self.bound, manifests, self.specs, self.schema)
-
-    def projected(self, spec: PartitionSpec) -> Expression:
-        """The predicate on the partitions of a spec."""
-        if spec.spec_id not in self._projections:
-            self._projections[spec.spec_id] = inclusive(self.bound, spec, self.schema)
-        return self._projections[spec.spec_id]
-
-    def data_files(
-        self, manifests: Sequence[ManifestFile], entries: Sequence[pl.DataFrame]
-    ) -> tuple[pl.DataFrame, pl.Series]:
-        """The live files that may match, in the manifests' order, and which match in all rows."""
-        groups: dict[int, list[int]] = {}
-        for index, manifest in enumerate(manifests):
-            groups.setdefault(manifest.partition_spec_id, []).append(index)
-        kept: list[pl.DataFrame] = []
-        skipped: dict[SkipReason, list[pl.DataFrame]] = {}
-        for spec_id, indexes in groups.items():
-            lengths = [len(entries[i]) for i in indexes]
-            origin = pl.Series("manifest", np.repeat(indexes, lengths), dtype=pl.Int32)
-            together = concat_entries([entries[i] for i in indexes])
-            files = live_entries(together.with_columns(origin))
-            kept.append(self._matching(files, self.specs[spec_id], skipped))
-        for reason, frames in skipped.items():
-            found = pl.concat(frames)
-            size = int(found["file_size_in_bytes"].sum())
-            self.skipped.append(Skipped(reason, 0, len(found), size))
-        if not kept:
-            none = no_entries().with_columns(pl.lit(0, pl.Int32).alias("manifest"))
-            return none, pl.Series([], dtype=pl.Boolean)
-        files = concat_entries(kept)
-        if len(kept) > 1:
-            files = files.sort("manifest", maintain_order=True)
-        return files.drop("all_rows_match"), files["all_rows_match"]
-
-    def _matching(
-        self,
-        files: pl.DataFrame,
-        spec: PartitionSpec,
-        skipped: dict[SkipReason, list[pl.DataFrame]],
-    ) -> pl.DataFrame:
-        if isinstance(self.bound, AlwaysTrue) or files.is_empty():
-            return files.with_columns(pl.lit(True).alias("all_rows_match"))
-        for reason in (SkipReason.EMPTY, SkipReason.PARTITION_VALUE, SkipReason.COLUMN_BOUNDS):
-            kept = self._kept(reason, files, spec)
-            if not kept.all():
-                left_out = files.select("file_size_in_bytes").filter(~kept)
-                skipped.setdefault(reason, []).append(left_out)
-                files = files.filter(kept)
-            if files.is_empty():
-                break
-        if files.is_empty():
-            return files.with_columns(pl.lit(True).alias("all_rows_match"))
-        all_rows = must_match(self.bound, spec, self.schema, files)
-        return files.with_columns(all_rows.alias("all_rows_match"))
-
-    def _kept(self, reason: SkipReason, files: pl.DataFrame, spec: PartitionSpec) -> pl.Series:
-        """The files that are not left out for one reason."""
-        if reason is SkipReason.EMPTY:
-            return files["record_count"] != 0
-        if reason is SkipReason.PARTITION_VALUE:
-            return keeps_partitions(self.projected(spec), files)
-        return may_match(self.bound, spec, self.schema, files)
+    Args:
+        statistics: values to decode.
+        columns: which the files are to have.
+    """
+    # More than there is room for would only push out what is kept, and itself.
+    keep = sum(map(file_count_of, manifests)) * _BYTES_PER_ENTRY <= loader.cache.max_bytes
+    found: list[KeptFiles] = []
+    first = 0
+    for batch in batches_of_files(manifests):
+        entries = loader.entries(batch, values=statistics, keep=keep)
+        found.append(pruner.files(batch, entries, columns=columns, first=first))
+        first += len(batch)
+    if not found:
+        return pruner.files((), (), columns=columns)
+    skipped = [each for part in found for each in part.skipped]
+    return KeptFiles(concat_entries([part.files for part in found]), in_all(skipped))
 
 
 def _delete_entries(
-    loader: ManifestLoader, pruner: _Pruner, manifests: Sequence[ManifestFile]
+    loader: ManifestLoader, pruner: Pruner, manifests: Sequence[ManifestFile]
 ) -> pl.DataFrame:
     """The live delete files that may matter, with the statistics to match them by (rule 174)."""
     # A global equality delete has no partition, so nothing to leave its manifest out by.
@@ -408,6 +364,10 @@ def _applied(deletes: pl.DataFrame, matched: MatchedDeletes) -> tuple[pl.DataFra
 def _numbered(name: str, files: pl.DataFrame) -> pl.DataFrame:
     """The rows with their places, as longs."""
     return files.select(pl.int_range(pl.len(), dtype=pl.Int64).alias(name), pl.all())
+
+
+def _value_columns(values: Mapping[str, Collection[int]]) -> list[str]:
+    return [value_column(name, i) for name, ids in values.items() for i in sorted(ids)]
 
 
 def _merged(

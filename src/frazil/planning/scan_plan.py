@@ -81,7 +81,7 @@ class DeleteWay:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, weakref_slot=True)
 class ScanPlan(ShownInNotebooks):
     """A snapshot under a predicate.
 

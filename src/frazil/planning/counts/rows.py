@@ -16,9 +16,8 @@ The entries of all other manifests are looked at, some manifests at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
@@ -27,17 +26,11 @@ from frazil.format.predicates.expressions import AlwaysTrue, Expression
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.aggregates import Measure, answer
-from frazil.planning.load import listed_manifests
+from frazil.planning.load import FILES_AT_ONCE, batches_of_files, listed_manifests
 from frazil.planning.plan import plan
 from frazil.planning.prune import may_match_manifests
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.files import FileIO
-
-FILES_AT_ONCE: Final = 250_000
-"""Files that are planned together: about 100 MB."""
-
-_BYTES_PER_FILE: Final = 40
-"""Of a manifest whose list does not state how many files it has: from below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,7 @@ def count_rows(
     opened = [
         each for each, rows, kept in zip(data, stated, may, strict=True) if kept and rows is None
     ]
-    batches = list(_batches(opened, files_at_once))
+    batches = list(batches_of_files(opened, files_at_once))
     if len(opened) == len(data) and len(batches) < 2:
         return count_planned(whole_plan(), schema=schema, specs=specs)
 
@@ -147,26 +140,4 @@ def _rows_in_list(manifest: ManifestFile) -> int | None:
     added, existing = manifest.added_rows_count, manifest.existing_rows_count
     if added is None or existing is None or added < 0 or existing < 0:
         return None
-    return added + existing
-
-
-def _batches(manifests: Sequence[ManifestFile], files_at_once: int) -> Iterator[list[ManifestFile]]:
-    """Neighbouring manifests that have so many files together, or one that has more."""
-    batch: list[ManifestFile] = []
-    size = 0
-    for manifest in manifests:
-        files = _file_count(manifest)
-        if batch and size + files > files_at_once:
-            yield batch
-            batch, size = [], 0
-        batch.append(manifest)
-        size += files
-    if batch:
-        yield batch
-
-
-def _file_count(manifest: ManifestFile) -> int:
-    added, existing = manifest.added_files_count, manifest.existing_files_count
-    if added is None or existing is None:
-        return manifest.manifest_length // _BYTES_PER_FILE
     return added + existing

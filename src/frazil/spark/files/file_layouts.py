@@ -11,6 +11,7 @@ import polars as pl
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.planning.frames import column_of, held_once
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.layout.footers import (
     FileFacts,
@@ -81,19 +82,17 @@ def survey(
     Args:
         asks_footers: whether every footer is read in any case.
     """
-    is_parquet = files["file_format"] == "parquet"
+    is_parquet = column_of(files, "file_format") == "parquet"
     needs_more = table.mapping is not None or any(_may_need_more(f, metadata) for f in fields)
     trusted = is_trusted(metadata, files, table.mapping)
     if needs_more or asks_footers:
         trusted &= False
-    looked_at = files.filter(is_parquet & ~trusted)
-    parquet = looked_at["file_path"]
-    sizes = dict(zip(parquet, looked_at["file_size_in_bytes"], strict=True))
+    parquet = files.select("file_path", "file_size_in_bytes").filter(is_parquet & ~trusted)
     everything = needs_more or asks_footers or len(parquet) <= CHECKED_FILES
     sample = parquet if everything else parquet.gather_every(len(parquet) // CHECKED_FILES)
-    facts = (file_facts if everything else sampled_facts)(io, sample.to_list(), sizes)
+    facts = (file_facts if everything else sampled_facts)(io, *_paths_and_sizes(sample))
     if not everything and not all(known.has_field_ids for known in facts.values()):
-        facts = file_facts(io, parquet.to_list(), sizes)
+        facts = file_facts(io, *_paths_and_sizes(parquet))
     layouts: dict[tuple[FooterColumn, ...], tuple[int, Layout]] = {}
     chosen: list[Layout] = [UNKNOWN, _ARROW, trusted_layout(metadata)]
     places: dict[str, int] = {}
@@ -119,6 +118,10 @@ def survey(
         file_names=_file_names(metadata, facts, all_checked),
         named_alike=_named_alike(metadata, fields, facts, all_checked),
     )
+
+
+def _paths_and_sizes(files: pl.DataFrame) -> tuple[list[str], dict[str, int]]:
+    return files["file_path"].to_list(), dict(files.iter_rows())
 
 
 def _same(left: Layout, right: Layout) -> bool:
@@ -170,14 +173,15 @@ def _with_layouts(
     )
     by_format = pl.when(pl.col("file_format") == "parquet").then(_UNKNOWN).otherwise(_BY_ARROW)
     unchecked = pl.when(trusted).then(_TRUSTED).otherwise(by_format)
-    return (
-        files.join(known, on="file_path", how="left", maintain_order="left")
-        .with_columns(
-            pl.coalesce("checked_layout", unchecked.cast(pl.Int64)).alias("layout"),
-            pl.coalesce("checked_size", "file_size_in_bytes").alias("file_size_in_bytes"),
-        )
-        .drop("checked_layout", "checked_size")
-    )
+    # Of many files few are looked at: their places alone are sought, and the rest stays as it is.
+    here = files.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("at"), "file_path")
+    at = here.join(known, on="file_path", how="inner")
+    layouts = files.select(unchecked.cast(pl.Int64).alias("layout")).to_series()
+    sizes = files["file_size_in_bytes"]
+    if len(at):
+        layouts = layouts.scatter(at["at"], at["checked_layout"])
+        sizes = sizes.scatter(at["at"], at["checked_size"])
+    return files.with_columns(held_once(layouts), sizes)
 
 
 def _file_names(

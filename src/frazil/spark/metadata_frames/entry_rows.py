@@ -72,19 +72,19 @@ def entry_rows(
     rows = map_items(tasks, read, spark_schema(plain, support))
     maps = I.StructType(tables.maps_columns)
     read_maps = arrow_function(
-        _MapsReader(io, tables, maps, support), _without_comments(spark_schema(maps, support))
+        _MapsReader(io, tables, maps, support), without_comments(spark_schema(maps, support))
     )
     found = rows.withColumn(_MAPS, read_maps(F.col(_PLACE)))
     return found.select(*(_column(field, support) for field in columns.fields))
 
 
-def _without_comments(kind: S.StructType) -> S.StructType:
+def without_comments(kind: S.StructType) -> S.StructType:
     """The type as Arrow tells it, which Spark compares with what is said of a function."""
     return S.StructType(
         [
             S.StructField(
                 field.name,
-                _without_comments(field.dataType)
+                without_comments(field.dataType)
                 if isinstance(field.dataType, S.StructType)
                 else field.dataType,
                 field.nullable,

@@ -11,9 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here, is_small
+from frazil.spark.metadata_frames.cluster import (
+    Cluster,
+    is_planned_here,
+    is_shown_here,
+    is_small,
+)
 from frazil.spark.metadata_frames.entry_rows import EntryTable
 from frazil.spark.metadata_frames.partitions import partitions_of
+from frazil.spark.metadata_frames.placed_rows import PlacedRows, PlacedTable, counts_in_list
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
 from frazil.spark.session import costs
@@ -22,7 +28,7 @@ from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
-from frazil.table.inspect.inspector import Inspector, SnapshotChoice, of_data, of_deletes
+from frazil.table.inspect.inspector import Inspector, SnapshotChoice, of_deletes
 from frazil.table.inspect.manifests import ManifestTables
 
 _ANY = frozenset(ManifestContent)
@@ -72,19 +78,19 @@ class MetadataFrames(OnDriver):
 
     def entries(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Return the manifest entries of a snapshot, those of removed files too."""
-        return self._entries("entries", self._manifests(moment))
+        return self._of_snapshot("entries", moment, _ANY)
 
     def files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Data and delete files of a snapshot, with their metrics."""
-        return self._entries("files", self._manifests(moment))
+        return self._of_snapshot("files", moment, _ANY)
 
     def data_files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Data files of a snapshot, with their metrics."""
-        return self._entries("files", of_data(self._manifests(moment)))
+        return self._of_snapshot("files", moment, _DATA)
 
     def delete_files(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Delete files and deletion vectors of a snapshot, with their metrics."""
-        return self._entries("files", of_deletes(self._manifests(moment)))
+        return self._of_snapshot("files", moment, _DELETES)
 
     def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Return what each partition of a snapshot holds: rows, files, bytes, deletes."""
@@ -156,6 +162,31 @@ class MetadataFrames(OnDriver):
 
     def _manifests(self, moment: SnapshotChoice) -> tuple[ManifestFile, ...]:
         return self._inspector.manifests_of(**moment)
+
+    def _of_snapshot(
+        self, table: PlacedTable, moment: SnapshotChoice, contents: frozenset[ManifestContent]
+    ) -> DataFrame:
+        """The rows of a table about files of one snapshot."""
+        every = self._manifests(moment)
+        manifests = [manifest for manifest in every if manifest.content in contents]
+        if is_small(manifests) or len(manifests) > costs.ITEMS_IN_FUNCTION:
+            return self._entries(table, manifests)
+        prepare_session(self._spark)
+        placed = PlacedRows(
+            spark=self._spark,
+            io=self._io,
+            tables=EntryTables.of(self._metadata),
+            table=table,
+            columns=self._columns(table),
+            support=type_support(self._spark),
+        )
+        if is_shown_here(manifests):
+            return placed.here(manifests)
+        counts = counts_in_list(manifests, table)
+        snapshot = self._inspector.snapshot_of(**moment)
+        if counts is None or not agrees_with_list(snapshot, every):
+            return self._entries(table, manifests)
+        return placed.listed(manifests, counts)
 
     def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
         snapshots = self._metadata.snapshots

@@ -199,11 +199,14 @@ def _scanned_fields(projection: Projection, schema: Schema, keys: set[int]) -> P
 def _group_rows(reading: SharedReading, group: DeleteGroup) -> list[PreparedRows]:
     """The rows of each part of the group that is read in one way."""
     parts: dict[tuple[int, tuple[int, ...]], list[pl.DataFrame]] = {}
-    by_way = reading.survey.files.group_by("layout", "spec_id", maintain_order=True)
-    for (layout_index, spec_id), files in by_way:
-        layout = reading.survey.layouts[int(str(layout_index))]
-        constants = _constant_ids(reading, layout, int(str(spec_id)))
-        parts.setdefault((int(str(layout_index)), constants), []).append(files)
+    every = reading.survey.files
+    ways = every.select("layout", "spec_id").unique(maintain_order=True).rows()
+    for layout_index, spec_id in ways:
+        layout = reading.survey.layouts[layout_index]
+        constants = _constant_ids(reading, layout, spec_id)
+        is_of_way = (pl.col("layout") == layout_index) & (pl.col("spec_id") == spec_id)
+        files = every if len(ways) == 1 else every.filter(is_of_way)
+        parts.setdefault((layout_index, constants), []).append(files)
     found: list[PreparedRows] = []
     for (layout_index, constants), members in parts.items():
         layout = reading.survey.layouts[layout_index]

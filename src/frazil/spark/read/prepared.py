@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +25,7 @@ from frazil.spark.files.parquet.file_log import READING_SETTINGS
 from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.files.projection import Projection
 from frazil.spark.read.result_columns import ScanColumn
+from frazil.spark.session.facts import is_connect
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
@@ -98,6 +99,42 @@ class PreparedRead:
         return reduce(DataFrame.union, [part.relation() for part in self.parts])
 
 
+@dataclass(frozen=True, slots=True)
+class _ForgettableRead:
+    """A read whose files the virtual machine may forget: it does where it needs the memory.
+
+    Attributes:
+        spark: the session.
+        rows: a soft reference to those of each part.
+        columns: of each part.
+    """
+
+    spark: SparkSession
+    rows: tuple[Any, ...]
+    columns: tuple[tuple[ScanColumn, ...] | None, ...]
+
+    @classmethod
+    def of(cls, spark: SparkSession, read: PreparedRead) -> _ForgettableRead:
+        """That of a read of a session beside this process."""
+        session: Any = spark
+        soft = session._jvm.java.lang.ref.SoftReference
+        frames: list[Any] = [part.rows for part in read.parts]
+        columns = tuple(part.columns for part in read.parts)
+        return cls(spark, tuple(soft(frame._jdf) for frame in frames), columns)
+
+    def again(self) -> PreparedRead | None:
+        """The read; None where it was forgotten."""
+        found = [reference.get() for reference in self.rows]
+        if None in found:
+            return None
+        return PreparedRead(
+            tuple(
+                PreparedRows(DataFrame(rows, self.spark), columns, is_small=True)
+                for rows, columns in zip(found, self.columns, strict=True)
+            )
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
     """What a read depends on beside its session and its plan.
@@ -149,11 +186,14 @@ class _ReadKey:
 class PreparedReads:
     """The reads that were used last, in a cache that is bounded in bytes.
 
+    What Spark keeps of their files is in the virtual machine. Of more than the bound it is left to
+    the machine, which forgets it where it needs the memory, and only the plan is counted.
+
     Args:
         kept: the cache.
     """
 
-    def __init__(self, kept: BoundedCache[PreparedRead]) -> None:
+    def __init__(self, kept: BoundedCache[PreparedRead | _ForgettableRead]) -> None:
         self._kept = kept
 
     @classmethod
@@ -163,7 +203,7 @@ class PreparedReads:
 
     def has(self, spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> bool:
         """Return whether a read of this very plan is kept."""
-        return self._kept.get(_ReadKey(spark, plan, request)) is not None
+        return self._found(_ReadKey(spark, plan, request)) is not None
 
     def read(
         self,
@@ -174,11 +214,19 @@ class PreparedReads:
     ) -> PreparedRead:
         """What is kept for this very plan, else what is prepared now."""
         key = _ReadKey(spark, plan, request)
-        found = self._kept.get(key)
+        found = self._found(key)
         if found is not None:
             return found
         made = prepare()
         if made.can_be_repeated:
-            size = _BYTES_PER_READ + plan.file_count * BYTES_PER_FILE + memory_of_plan(plan)
-            self._kept.put(key, made, size)
+            here = _BYTES_PER_READ + memory_of_plan(plan)
+            size = here + plan.file_count * BYTES_PER_FILE
+            if size <= self._kept.max_bytes or is_connect(spark):
+                self._kept.put(key, made, size)
+            else:
+                self._kept.put(key, _ForgettableRead.of(spark, made), here)
         return made
+
+    def _found(self, key: _ReadKey) -> PreparedRead | None:
+        found = self._kept.get(key)
+        return found.again() if isinstance(found, _ForgettableRead) else found

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -33,18 +34,18 @@ class ScratchFolder:
     kept: bool
     _made: list[bool] = field(default_factory=list, repr=False, compare=False)
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write one file below the folder."""
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Write one file below the folder, on a local disk piece by piece."""
         path = join(self.location, name)
         local = local_path(path)
         if local is None:
-            self.io.create(path, data)
+            self.io.create(path, b"".join(pieces))
             return
         # Nothing here outlives the process, so nothing waits for the disk.
         try:
             os.makedirs(os.path.dirname(local), exist_ok=True)
             with open(local, "xb") as stream:
-                stream.write(data)
+                stream.writelines(pieces)
         except OSError as error:
             raise StorageError(f"cannot write the scratch file {path}: {error.strerror}") from error
 

@@ -110,6 +110,18 @@ class EntryTables:
         file = pl.struct(*self._plain_columns).alias("data_file")
         return self._plain(io, manifest).select(*_ENTRY_COLUMNS, file, ROW)
 
+    def no_plain_files(self) -> pl.DataFrame:
+        """`plain_files` without rows."""
+        return self._no_plain().select(*self._plain_columns, ROW)
+
+    def no_plain_entries(self) -> pl.DataFrame:
+        """`plain_entries` without rows."""
+        file = pl.struct(*self._plain_columns).alias("data_file")
+        return self._no_plain().select(*_ENTRY_COLUMNS, file, ROW)
+
+    def _no_plain(self) -> pl.DataFrame:
+        return pl.DataFrame(schema={**self._dtypes, ROW: pl.Int64()})
+
     def maps(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """What is made of the maps of each entry, in the order of the manifest."""
         return self._read(io, manifest).select(field.name for field in self.maps_columns)

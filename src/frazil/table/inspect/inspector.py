@@ -195,7 +195,7 @@ class Inspector:
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
     ) -> tuple[ManifestFile, ...]:
         """Return the manifests of a snapshot as values, by default of the current one."""
-        chosen = self._chosen(snapshot, moment)
+        chosen = self.snapshot_of(snapshot, **moment)
         return () if chosen is None else listed_manifests(self._io, chosen)
 
     def all_manifests_once(self) -> tuple[ManifestFile, ...]:
@@ -207,7 +207,10 @@ class Inspector:
         }
         return tuple(found.values())
 
-    def _chosen(self, snapshot: Snapshot | None, moment: SnapshotChoice) -> Snapshot | None:
+    def snapshot_of(
+        self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
+    ) -> Snapshot | None:
+        """Return a snapshot that is named in one way, by default the current one."""
         if snapshot is None:
             return find_snapshot(
                 self._metadata,

@@ -25,6 +25,7 @@ from frazil.errors import ConfigurationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.planning.frames import column_of
 from frazil.spark.files.layout.layouts import Layout, Reader
 from frazil.spark.files.scan_names import columns_of_schema
 from frazil.storage.locations import data_location
@@ -91,7 +92,7 @@ def _snapshots_of(
 ) -> list[int]:
     """The snapshots that added some of the files, of known schemas and with such a summary."""
     kept = metadata.snapshots_at_hand
-    added = (kept.get(snapshot_id) for snapshot_id in files["snapshot_id"].unique())
+    added = (kept.get(snapshot_id) for snapshot_id in column_of(files, "snapshot_id").unique())
     return [
         snapshot.snapshot_id
         for snapshot in added

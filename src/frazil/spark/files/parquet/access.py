@@ -121,20 +121,20 @@ def spark_access(
         raise _refusal(given, "over Spark Connect the plan itself would hold them")
     options: dict[str, str] = {}
     buckets: set[str] = set()
-    found = list(paths)
-    for credential, places in given:
+    found = paths
+    for credential, folders in given:
         scheme = scheme_of_tag(credential.tag, whole=whole)
-        for bucket in sorted({authority_of(paths[place]) for place in places}):
+        for bucket in sorted({authority_of(folder) for folder in folders}):
             if bucket in buckets:
                 raise _refusal(given, f"one query needs several of them for the bucket {bucket}")
             buckets.add(bucket)
             options |= s3a_options(scheme, bucket, credential.config, whole=whole)
             _Opened.note(scheme, bucket, credential.ends_ms)
-        for place in places:
-            found[place] = f"{scheme}://{found[place].partition('://')[2]}"
+        rest = paths.str.replace("^.*?://", f"{scheme}://")
+        found = rest.zip_with(_folders(paths).is_in(list(folders)), found)
     check_redaction(spark, [name for name in options if name.endswith(SECRETS)])
     _Opened.close_ended(spark)
-    return SparkAccess(spark_paths(pl.Series(paths.name, found, pl.String), spark, io), options)
+    return SparkAccess(spark_paths(found, spark, io), options)
 
 
 def access_tag(spark: SparkSession, io: FileIO) -> str | None:
@@ -144,34 +144,42 @@ def access_tag(spark: SparkSession, io: FileIO) -> str | None:
 
 def check_lasting_access(paths: Iterable[str], spark: SparkSession, io: FileIO) -> None:
     """Raise UnsupportedError if Spark cannot reach files for as long as a stream runs."""
-    given = _given(paths, spark, io)
+    given = _given(pl.Series("path", list(paths), pl.String), spark, io)
     if given:
         raise _refusal(given, "a stream reads for longer than they live")
 
 
 def _given(
-    paths: Iterable[str], spark: SparkSession, io: FileIO
-) -> list[tuple[StorageCredential, list[int]]]:
-    """The catalog's credentials that are for some of the paths, and the places of these."""
+    paths: pl.Series, spark: SparkSession, io: FileIO
+) -> list[tuple[StorageCredential, list[str]]]:
+    """The catalog's credentials that are for some of the paths, and the folders of these."""
     if io.signed_schemes and _whose(spark) == "catalog":
         _refuse_signed(paths, io)
     if not io.has_credentials or _whose(spark) == "session":
         return []
     known = io.credentials()
-    found: dict[str, tuple[StorageCredential, list[int]]] = {}
-    folders: dict[str, StorageCredential | None] = {}
-    for place, path in enumerate(paths):
-        folder = path.rpartition("/")[0] + "/"
-        if folder not in folders:
-            folders[folder] = _of_store(credential_of(known, path), path)
-        credential = folders[folder]
+    found: dict[str, tuple[StorageCredential, list[str]]] = {}
+    for folder, path in _first_in_folders(paths):
+        credential = _of_store(credential_of(known, path), path)
         if credential is not None:
-            found.setdefault(credential.tag, (credential, []))[1].append(place)
+            found.setdefault(credential.tag, (credential, []))[1].append(folder)
     return list(found.values())
 
 
-def _refuse_signed(paths: Iterable[str], io: FileIO) -> None:
-    path = next((path for path in paths if scheme_of(path) in io.signed_schemes), None)
+def _first_in_folders(paths: pl.Series) -> list[tuple[str, str]]:
+    """Each folder of some paths with its first path."""
+    found = pl.DataFrame({"folder": _folders(paths), "path": paths})
+    return found.unique("folder", keep="first", maintain_order=True).rows()
+
+
+def _folders(paths: pl.Series) -> pl.Series:
+    """The folder of each path, with a slash at its end."""
+    return paths.str.replace("[^/]*$", "")
+
+
+def _refuse_signed(paths: pl.Series, io: FileIO) -> None:
+    first = (path for _, path in _first_in_folders(paths))
+    path = next((path for path in first if scheme_of(path) in io.signed_schemes), None)
     if path is not None:
         raise UnsupportedError(
             f"Spark cannot read or write {path}: the catalog's server signs each request for the "
@@ -205,7 +213,7 @@ def _whose(spark: SparkSession) -> str:
     return choice
 
 
-def _refusal(given: list[tuple[StorageCredential, list[int]]], why: str) -> UnsupportedError:
+def _refusal(given: list[tuple[StorageCredential, list[str]]], why: str) -> UnsupportedError:
     prefixes = ", ".join(sorted({each.prefix or "all files" for each, _ in given}))
     return UnsupportedError(
         f"the catalog gave credentials for Spark's files ({prefixes}) which Spark cannot be "

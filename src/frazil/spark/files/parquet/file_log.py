@@ -16,7 +16,7 @@ a row's ordinal is found through its path.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -76,6 +76,9 @@ _STRICT_OPTIONS: Final[Mapping[str, str]] = {
 _ESCAPES: Final[Mapping[str, str]] = {c: quote(c) for c in ' %"<>\\^`{|}[]#?'}
 _ODD_CHARACTER: Final = r"[\x00-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u2060\u3000]"
 _BLOCK_SIZE: Final = 128 * 1024 * 1024
+
+_LINES_AT_ONCE: Final = 100_000
+"""So many files' lines, some 25 MB, are made and written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,18 @@ def log_lines(files: pl.DataFrame) -> bytes:
     Args:
         files: columns ``path`` (as Spark shall open it), ``size`` in bytes and ``ordinal``.
     """
+    return b"".join(log_pieces(files))
+
+
+def log_pieces(files: pl.DataFrame) -> Iterator[bytes]:
+    """The same in pieces, of which few are in memory at a time."""
+    yield b"v1"
+    for some in files.select("path", "size", "ordinal").iter_slices(_LINES_AT_ONCE):
+        yield _lines(some)
+
+
+def _lines(files: pl.DataFrame) -> bytes:
+    """The lines of some files, each after the end of the line before."""
     line = pl.concat_str(
         pl.lit('{"path":"'),
         encode_paths(files["path"]).alias("path"),
@@ -153,10 +168,9 @@ def log_lines(files: pl.DataFrame) -> bytes:
         pl.col("ordinal"),
         pl.lit(f',"blockReplication":1,"blockSize":{_BLOCK_SIZE},"action":"add"}}'),
     )
-    # A plan of millions of files is one text, not a Python object for each.
-    lines = pl.concat([pl.Series(["v1"]), files.select(line).to_series()])
-    text: str = lines.str.join("\n").item()
-    return text.encode()
+    # One text, not a Python object for each file.
+    text: str = files.select(line).to_series().str.join("\n").item()
+    return f"\n{text}".encode()
 
 
 def read_parquet(
@@ -258,10 +272,10 @@ def _read_through_log(
 ) -> DataFrame:
     folder = scratch_folder(spark, io, table_location)
     try:
-        folder.write("_spark_metadata/0", log_lines(files))
+        folder.write("_spark_metadata/0", log_pieces(files))
         # Seen only by a Spark that lists the folder instead of reading the log: it fails there,
         # and would pass over a file without bytes.
-        folder.write("file-log-was-ignored.parquet", b"not a data file")
+        folder.write("file-log-was-ignored.parquet", [b"not a data file"])
         return (
             access.reader(spark)
             .options(**_STRICT_OPTIONS)

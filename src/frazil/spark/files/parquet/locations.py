@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final
 
 import polars as pl
@@ -24,7 +25,7 @@ def spark_paths(paths: pl.Series, spark: SparkSession, io: FileIO) -> pl.Series:
     unless the session names an implementation for ``s3``. Plain local paths get ``file://``.
     """
     if isinstance(io, MovedFileIO):
-        paths = pl.Series(paths.name, [io.physical(path) for path in paths], dtype=pl.String)
+        paths = _physical(paths, io.moved)
     if paths.str.starts_with("s3://").any() and not spark.conf.get(_S3_IMPLEMENTATION, None):
         paths = paths.str.replace("^s3://", "s3a://")
     if paths.str.starts_with("/").any():
@@ -34,6 +35,16 @@ def spark_paths(paths: pl.Series, spark: SparkSession, io: FileIO) -> pl.Series:
         base = "file://" + os.path.abspath("") + "/"
         paths = paths.scatter(relative.arg_true(), base + paths.filter(relative))
     return paths
+
+
+def _physical(paths: pl.Series, moved: Mapping[str, str]) -> pl.Series:
+    """Where the files lie, as `MovedFileIO.physical` says of one."""
+    name = found = pl.col("path")
+    # The first prefix that fits, which is the longest, decides last here.
+    for old, new in reversed(moved.items()):
+        there = pl.concat_str(pl.lit(new), name.str.slice(len(old)))
+        found = pl.when(name.str.starts_with(old)).then(there).otherwise(found)
+    return paths.to_frame("path").select(found.alias(paths.name)).to_series()
 
 
 def spark_path(path: str, spark: SparkSession, io: FileIO) -> str:

@@ -139,9 +139,10 @@ class QueriedTable:
 
     def _as_whole(self, plan: ScanPlan) -> ScanPlan:
         """The whole snapshot's plan where a predicate leaves no file out: one read serves both."""
+        if plan.skipped:
+            return plan
         whole = self.plan(AlwaysTrue())
-        is_same = plan.file_count == whole.file_count and whole.delete_index.is_empty
-        return whole if is_same else plan
+        return whole if whole.delete_index.is_empty else plan
 
     def plan(
         self, where: Expression, *, statistics: Mapping[str, Collection[int]] | None = None
