@@ -53,11 +53,6 @@ def plans_for_spark(context: Context) -> Iterator[Figure]:
     for files in (10_000, 100_000, 1_000_000):
         made = write_table_of_files(context.folder / f"slopes-handed-{files}", files=files)
         table = frazil.open_table(made, spark=context.spark)
-        if files > FILES[-1]:
-            # By default reads of so many files are over the bound, 256 MiB of the driver's memory.
-            table.io.caches.resize(
-                {"cache.reads-bytes": str(4 << 30), "cache.manifests-bytes": str(16 << 30)}
-            )
         scan = table.scan()
         first = cpu_of(context, lambda scan=scan: scan.to_df().schema)
         again = min(cpu_of(context, lambda scan=scan: scan.to_df().schema) for _ in range(2))

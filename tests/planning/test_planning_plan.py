@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import polars as pl
 import pytest
@@ -442,8 +443,13 @@ def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(writer: W
     first = writer.plan()
     size = memory_of_plan(first)
     small, large = ManifestCache(size * 15), ManifestCache(size * 17)
-    assert writer.plan(cache=small) is not writer.plan(cache=small)
     assert writer.plan(cache=large) is writer.plan(cache=large)
+    held = writer.plan(cache=small)
+    assert writer.plan(cache=small) is held, "somebody has it"
+    gone = ref(held)
+    del held
+    assert gone() is None
+    assert writer.plan(cache=small).files.equals(first.files)
 
 
 def test_the_cache_makes_room_for_what_was_used_last() -> None:

@@ -3,6 +3,9 @@
 import pytest
 
 from ci_share import only_in_soak
+from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.snapshots import Snapshot
+from frazil.spark.metadata_frames.placed_rows import agrees_with_list, counts_in_list
 from frazil.spark.session import costs
 
 TABLES = (
@@ -11,12 +14,27 @@ TABLES = (
 )  # fmt: skip
 
 
+LIMITS = ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS", "PLANNED_BYTES")
+OF_FILES = ("entries", "files", "data_files", "delete_files")
+
+
 @pytest.fixture
 def executors(monkeypatch):
     """Nothing is small enough for the driver."""
 
     def switch():
-        for limit in ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS", "PLANNED_BYTES"):
+        for limit in (*LIMITS, "SHOWN_BYTES"):
+            monkeypatch.setattr(costs, limit, 0)
+
+    return switch
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """The driver decodes all but maps."""
+
+    def switch():
+        for limit in LIMITS:
             monkeypatch.setattr(costs, limit, 0)
 
     return switch
@@ -61,6 +79,57 @@ def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, vers
         found = getattr(table.inspect.dataframes, name)()
         assert found.schema == expected.schema, name
         assert shown(found) == shown(expected), name
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("partition_by", "version"), [only_in_soak((), 2), (("city", "days(t)"), 2)]
+)
+def test_what_the_driver_decodes_without_maps_gives_equal_frames(
+    lake, spark, threads, partition_by, version
+):
+    table = made(lake, spark, "db.t", partition_by, version)
+    beside = {name: getattr(table.inspect.dataframes, name)() for name in OF_FILES}
+    threads()
+    for name, expected in beside.items():
+        found = getattr(table.inspect.dataframes, name)()
+        assert found.schema == expected.schema, name
+        assert shown(found) == shown(expected), name
+
+
+def test_a_count_starts_no_python(lake, spark, executors, threads, capsys):
+    table = made(lake, spark, "db.t", ("city",), 2)
+    for switch, sums_there in ((threads, False), (executors, True)):
+        switch()
+        for rows, file, count in (
+            (table.inspect.dataframes.files(), "", 8),
+            (table.inspect.dataframes.entries(), "data_file.", 11),
+        ):
+            assert rows.count() == count
+            rows.groupBy().count().explain()
+            plan = capsys.readouterr().out
+            assert "Python" not in plan
+            assert "InArrow" not in plan
+            rows.agg({f"{file}record_count": "sum"}).explain()
+            assert ("ArrowEvalPython" in capsys.readouterr().out) is sums_there
+
+
+def test_counts_that_the_list_contradicts_are_no_rows():
+    """A list's counts are believed where the snapshot's own totals say the same."""
+    data = ManifestFile("m", 1, 0, added_files_count=2, existing_files_count=1)
+    deletes = ManifestFile(
+        "d", 1, 0, ManifestContent.DELETES, added_files_count=1, existing_files_count=0
+    )
+    assert counts_in_list([data, deletes], "files") == [3, 1]
+    assert counts_in_list([data], "entries") is None, "no count of deleted entries"
+    for summary, agrees in (
+        ({}, True),
+        ({"total-data-files": "3", "total-delete-files": "1"}, True),
+        ({"total-data-files": "2"}, False),
+        ({"total-delete-files": "0"}, False),
+    ):
+        snapshot = Snapshot(snapshot_id=1, timestamp_ms=1, summary=summary)
+        assert agrees_with_list(snapshot, [data, deletes]) is agrees
 
 
 @pytest.mark.check

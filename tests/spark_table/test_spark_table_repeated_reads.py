@@ -13,9 +13,11 @@ from table_rows import frame, rows_of
 import frazil
 from frazil.format.manifests import Content, DataFile
 from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
+from frazil.planning.cache import memory_of_plan
 from frazil.spark.files.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.lake import Lake
 from frazil.spark.read.dataframe import PlannedRead
+from frazil.spark.read.prepared import BYTES_PER_FILE, READ_BYTES
 
 ROWS = [(number, f"c{number % 3}", number / 2) for number in range(100)]
 
@@ -146,3 +148,20 @@ def test_a_lake_tells_what_is_kept_and_forgets_it(lake: Lake, table: frazil.Tabl
     lake.clear_caches()
     assert all(each.entries == 0 == each.size_in_bytes for each in lake.cache_statistics().values())
     assert table.count() == 100
+
+
+def test_a_read_of_many_files_is_kept_until_the_virtual_machine_needs_room(
+    table: frazil.Table, prepared: Callable[[], int]
+) -> None:
+    """There is room here for the plan, and none for what Spark keeps of its file."""
+    plan = table.scan().plan()
+    room = READ_BYTES + memory_of_plan(plan) + BYTES_PER_FILE // 2
+    table.io.caches.resize({"cache.reads-bytes": str(room)})
+    for _ in range(2):
+        assert table.scan().to_df().agg(F.sum("id")).collect() == [(4_950,)]
+    assert prepared() == 1
+    [kept] = [item.value for item in table.io.caches["reads"]._items.values()]
+    for reference in kept.rows:
+        reference.clear()
+    assert table.scan().to_df().agg(F.sum("id")).collect() == [(4_950,)]
+    assert prepared() == 2

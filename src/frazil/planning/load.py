@@ -244,14 +244,15 @@ def _read_list(io: FileIO, path: str) -> bytes:
 
 
 def batches_of_files(
-    manifests: Sequence[ManifestFile], files_at_once: int = FILES_AT_ONCE
+    manifests: Sequence[ManifestFile], files_at_once: int | None = None
 ) -> Iterator[list[ManifestFile]]:
     """Yield neighbouring manifests that have so many files together, or one that has more."""
+    most = FILES_AT_ONCE if files_at_once is None else files_at_once
     batch: list[ManifestFile] = []
     size = 0
     for manifest in manifests:
         files = file_count_of(manifest)
-        if batch and size + files > files_at_once:
+        if batch and size + files > most:
             yield batch
             batch, size = [], 0
         batch.append(manifest)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import accumulate, compress
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -88,6 +89,7 @@ def plan(
     manifests: Sequence[ManifestFile] | None = None,
     cache: ManifestCache | None = None,
     statistics: Mapping[str, Collection[int]] | None = None,
+    elsewhere: PruningElsewhere | None = None,
 ) -> ScanPlan:
     """What a scan of a snapshot reads.
 
@@ -100,6 +102,7 @@ def plan(
         manifests: read these in place of the snapshot's.
         cache: where decoded manifests are kept; with the files unless given.
         statistics: values of metrics to keep, as columns `<map>.<field id>` of the plan's files.
+        elsewhere: prunes the files of large plans in other processes.
 
     Raises:
         InvalidManifestError: a manifest, or what the deletes say together, breaks the
@@ -114,13 +117,22 @@ def plan(
     bound = AlwaysTrue() if where is None else where
     is_whole = manifests is None and isinstance(bound, AlwaysTrue) and not statistics
     if is_whole and snapshot is not None and snapshot.manifest_list is not None:
-        return _of_snapshot(metadata, snapshot, io, schema, cache, bound)
+        return _of_snapshot(metadata, snapshot, io, schema, cache, bound, elsewhere)
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     if manifests is None:
         manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = Pruner(metadata.specs_by_id, schema, bound)
     kept = statistics or {}
-    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept=kept)
+    return _planned(
+        metadata,
+        snapshot,
+        loader,
+        manifests,
+        pruner,
+        deletes_of=pruner,
+        kept=kept,
+        elsewhere=elsewhere,
+    )
 
 
 def kept_plan(
@@ -130,13 +142,14 @@ def kept_plan(
     *,
     where: Expression,
     schema: Schema | None = None,
+    elsewhere: PruningElsewhere | None = None,
 ) -> ScanPlan:
     """Return what `plan` does, the very same plan at the next call for the same rows.
 
     For predicates that a person writes: one of very many values costs more to look up than to plan.
 
     Args:
-        metadata, snapshot, io, where, schema: as of `plan`.
+        metadata, snapshot, io, where, schema, elsewhere: as of `plan`.
 
     Raises:
         as `plan`.
@@ -145,7 +158,8 @@ def kept_plan(
     schema = metadata.schema if schema is None else schema
     if snapshot is None or snapshot.manifest_list is None:
         return plan(metadata, snapshot, io, where=where, schema=schema)
-    return _of_snapshot(metadata, snapshot, io, schema, ManifestCache.of(io), where)
+    cache = ManifestCache.of(io)
+    return _of_snapshot(metadata, snapshot, io, schema, cache, where, elsewhere)
 
 
 def _of_snapshot(
@@ -155,6 +169,7 @@ def _of_snapshot(
     schema: Schema,
     cache: ManifestCache,
     bound: Expression,
+    elsewhere: PruningElsewhere | None,
 ) -> ScanPlan:
     """The plan for a predicate, which is the same at every read of the snapshot."""
     key = (store_key(io), snapshot.manifest_list, snapshot.snapshot_id, bound)
@@ -165,13 +180,27 @@ def _of_snapshot(
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     pruner = Pruner(metadata.specs_by_id, schema, bound)
     manifests = loader.manifests(snapshot)
-    made = _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=pruner, kept={})
+    made = _planned(
+        metadata,
+        snapshot,
+        loader,
+        manifests,
+        pruner,
+        deletes_of=pruner,
+        kept={},
+        elsewhere=elsewhere,
+    )
     cache.keep_plan(key, schemas, specs, made)
     return made
 
 
 def plan_rewrite(
-    metadata: TableMetadata, snapshot: Snapshot | None, io: FileIO, *, where: Expression
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    io: FileIO,
+    *,
+    where: Expression,
+    elsewhere: PruningElsewhere | None = None,
 ) -> ScanPlan:
     """What a copy-on-write change reads: files with matching rows, and every delete on their rows.
 
@@ -183,6 +212,7 @@ def plan_rewrite(
         snapshot: what to change; None holds nothing.
         io: the table's files.
         where: which rows are changed, bound to the current schema.
+        elsewhere: prunes the files of large plans in other processes.
 
     Raises:
         InvalidManifestError, MissingFileError, StorageError, PredicateError: as `plan`.
@@ -192,7 +222,16 @@ def plan_rewrite(
     manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = Pruner(specs, schema, where)
     every_row = Pruner(specs, schema, AlwaysTrue())
-    return _planned(metadata, snapshot, loader, manifests, pruner, deletes_of=every_row, kept={})
+    return _planned(
+        metadata,
+        snapshot,
+        loader,
+        manifests,
+        pruner,
+        deletes_of=every_row,
+        kept={},
+        elsewhere=elsewhere,
+    )
 
 
 def _planned(
@@ -204,6 +243,7 @@ def _planned(
     *,
     deletes_of: Pruner,
     kept: Mapping[str, Collection[int]],
+    elsewhere: PruningElsewhere | None,
 ) -> ScanPlan:
     """The plan of the data that one pruner leaves, with the deletes that another leaves."""
     schema, bound = pruner.schema, pruner.bound
@@ -220,6 +260,7 @@ def _planned(
         pruner,
         statistics=statistics,
         columns=(*FILE_COLUMNS, *kept_columns, *_value_columns(keys)),
+        elsewhere=elsewhere,
     )
     schemas = _newest_first(schema, metadata)
     specs = metadata.specs_by_id
@@ -272,6 +313,49 @@ def plan_file(
     return plan(metadata, metadata.current_snapshot, io, where=bound)
 
 
+class PruningElsewhere(Protocol):
+    """Other processes that prune the files of a plan."""
+
+    def __call__(
+        self,
+        loader: ManifestLoader,
+        pruner: Pruner,
+        manifests: Sequence[ManifestFile],
+        *,
+        statistics: Mapping[str, Collection[int]],
+        columns: Collection[str],
+    ) -> list[KeptFiles] | None:
+        """What `files_of_manifests` gives for parts of the manifests, in their order.
+
+        None where it is better done in this process.
+        """
+
+
+def files_of_manifests(
+    loader: ManifestLoader,
+    pruner: Pruner,
+    manifests: Sequence[ManifestFile],
+    *,
+    statistics: Mapping[str, Collection[int]],
+    columns: Collection[str],
+    first: int = 0,
+    keep: bool = False,
+) -> KeptFiles:
+    """The files of some manifests that a predicate leaves.
+
+    Args:
+        statistics: values to decode.
+        columns: which the files are to have.
+        first: the place of the first of the manifests.
+        keep: whether decoded manifests are kept.
+
+    Raises:
+        InvalidManifestError, MissingFileError, StorageError: a manifest cannot be read.
+    """
+    entries = loader.entries(manifests, values=statistics, keep=keep)
+    return pruner.files(manifests, entries, columns=columns, first=first)
+
+
 def _data_files(
     loader: ManifestLoader,
     manifests: Sequence[ManifestFile],
@@ -279,21 +363,34 @@ def _data_files(
     *,
     statistics: Mapping[str, Collection[int]],
     columns: Collection[str],
+    elsewhere: PruningElsewhere | None,
 ) -> KeptFiles:
     """The files that a predicate leaves; only of some manifests at a time there is more in memory.
 
     Args:
-        statistics: values to decode.
-        columns: which the files are to have.
+        statistics, columns: as of `files_of_manifests`.
     """
-    # More than there is room for would only push out what is kept, and itself.
-    keep = sum(map(file_count_of, manifests)) * _BYTES_PER_ENTRY <= loader.cache.max_bytes
-    found: list[KeptFiles] = []
-    first = 0
-    for batch in batches_of_files(manifests):
-        entries = loader.entries(batch, values=statistics, keep=keep)
-        found.append(pruner.files(batch, entries, columns=columns, first=first))
-        first += len(batch)
+    found: list[KeptFiles] | None = None
+    if elsewhere is not None:
+        found = elsewhere(loader, pruner, manifests, statistics=statistics, columns=columns)
+    if found is None:
+        # More than there is room for would only push out what is kept, and itself.
+        needed = sum(map(file_count_of, manifests)) * _BYTES_PER_ENTRY
+        keep = needed <= loader.cache.max_bytes
+        batches = list(batches_of_files(manifests))
+        firsts = accumulate(map(len, batches), initial=0)
+        found = [
+            files_of_manifests(
+                loader,
+                pruner,
+                batch,
+                statistics=statistics,
+                columns=columns,
+                first=first,
+                keep=keep,
+            )
+            for batch, first in zip(batches, firsts, strict=False)
+        ]
     if not found:
         return pruner.files((), (), columns=columns)
     skipped = [each for part in found for each in part.skipped]

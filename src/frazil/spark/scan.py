@@ -32,6 +32,7 @@ from frazil.spark.files.floats import is_float
 from frazil.spark.files.layout.variants import with_variants_apart
 from frazil.spark.files.projection import Projection, project, with_fields
 from frazil.spark.read.failures import naming_the_read
+from frazil.spark.read.pruning import ExecutorPruning
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import (
     is_case_sensitive,
@@ -356,6 +357,7 @@ class Scan(OnDriver):
             where=where,
             schema=self.schema,
             statistics=statistics,
+            elsewhere=ExecutorPruning(self._spark),
         )
 
 

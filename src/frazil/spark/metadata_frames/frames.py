@@ -19,7 +19,12 @@ from frazil.spark.metadata_frames.cluster import (
 )
 from frazil.spark.metadata_frames.entry_rows import EntryTable
 from frazil.spark.metadata_frames.partitions import partitions_of
-from frazil.spark.metadata_frames.placed_rows import PlacedRows, PlacedTable, counts_in_list
+from frazil.spark.metadata_frames.placed_rows import (
+    PlacedRows,
+    PlacedTable,
+    agrees_with_list,
+    counts_in_list,
+)
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
 from frazil.spark.session import costs

@@ -57,7 +57,7 @@ def _rows(name: str, content: int) -> Column:
 
 
 def _files(content: int) -> Column:
-    return F.count(F.when(F.col("content") == content, F.lit(1))).cast("int")
+    return _rows("file_count", content).cast("int")
 
 
 def _shown(field: I.NestedField) -> Column:

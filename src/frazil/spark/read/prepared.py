@@ -30,7 +30,7 @@ from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
-_BYTES_PER_READ: Final = 256 * 1024
+READ_BYTES: Final = 256 * 1024
 BYTES_PER_FILE: Final = 2_400
 """What Spark's driver keeps of a read, and of each of its files, about."""
 
@@ -219,7 +219,7 @@ class PreparedReads:
             return found
         made = prepare()
         if made.can_be_repeated:
-            here = _BYTES_PER_READ + memory_of_plan(plan)
+            here = READ_BYTES + memory_of_plan(plan)
             size = here + plan.file_count * BYTES_PER_FILE
             if size <= self._kept.max_bytes or is_connect(spark):
                 self._kept.put(key, made, size)

@@ -32,6 +32,7 @@ from frazil.spark.files.projection import (
     ROW_ID_FIELD,
     projection_beside,
 )
+from frazil.spark.read.pruning import ExecutorPruning
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_names
@@ -92,7 +93,7 @@ class Target:
             spark=spark,
             metadata=metadata,
             io=io,
-            plan=plan_rewrite(metadata, head, io, where=where),
+            plan=plan_rewrite(metadata, head, io, where=where, elsewhere=ExecutorPruning(spark)),
             place=place,
             file=file,
             row_id=row_id,

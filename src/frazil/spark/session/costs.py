@@ -85,6 +85,9 @@ SHOWN_BYTES: Final = 64 << 20
 LISTED_SNAPSHOTS: Final = 100
 """The manifest lists of up to so many snapshots are read here."""
 
+PRUNED: Final = Cost(here=256 << 20, a_task=16 << 20, threads=1)
+"""Units: bytes of manifests that a predicate is tested on."""
+
 PLANNED_BYTES: Final = 256 << 20
 """Of manifests of up to so many bytes together a few columns are decoded here, as for a plan."""
 

@@ -24,6 +24,7 @@ from frazil.errors import (
     ConfigurationError,
     FrazilError,
     InvalidDataFileError,
+    InvalidManifestError,
     SchemaMismatchError,
     StorageError,
     UnsupportedError,
@@ -51,6 +52,7 @@ _OWN: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
 _KINDS: Final[Mapping[str, type[FrazilError]]] = {
     "ConfigurationError": ConfigurationError,
     "InvalidDataFileError": InvalidDataFileError,
+    "InvalidManifestError": InvalidManifestError,
     "MissingFileError": StorageError,
     "SchemaMismatchError": SchemaMismatchError,
     "StorageError": StorageError,

@@ -43,6 +43,8 @@ from frazil.table.inspect.schemas import (
 
 _ENTRY_COLUMNS = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
 _HOLDING_COLUMNS = ("spec_id", "content", "record_count", "file_size_in_bytes", "snapshot_id")
+_SUMS = ("record_count", "file_size_in_bytes")
+_FILES = "file_count"
 _COUNTS = {
     "column_size": "column_sizes",
     "value_count": "value_counts",
@@ -136,12 +138,16 @@ class EntryTables:
         return maps_struct(self.schema).fields
 
     def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
-        """Of live files what `partitions` counts: columns that planning keeps, too."""
+        """What `partitions` adds up: sums over live files of a partition, content and snapshot."""
         [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
-        return self._shown(_live(frame), self._holding_dtypes)
+        files = self._shown(_live(frame), self._counted_dtypes)
+        keys = [name for name in files.columns if name not in _SUMS]
+        sums = [pl.col(name).sum() for name in _SUMS]
+        counted = files.group_by(keys, maintain_order=True).agg(*sums, pl.len().alias(_FILES))
+        return counted.select(pl.col(n).cast(kind) for n, kind in self._holding_dtypes.items())
 
     def tallies(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
-        """Of all entries what partition statistics count: `holdings` with status and format."""
+        """Of each entry what partition statistics count."""
         [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
         return self._shown(frame, self._tally_dtypes)
 
@@ -186,6 +192,10 @@ class EntryTables:
 
     @property
     def _holding_dtypes(self) -> dict[str, pl.DataType]:
+        return {**self._counted_dtypes, _FILES: pl.Int64()}
+
+    @property
+    def _counted_dtypes(self) -> dict[str, pl.DataType]:
         own = {**ENTRY_DTYPES, "spec_id": pl.Int32()}
         partition = {"partition": self._partition_dtype} if self.partition.fields else {}
         return {**partition, **{name: own[name] for name in _HOLDING_COLUMNS}}
@@ -193,7 +203,7 @@ class EntryTables:
     @property
     def _tally_dtypes(self) -> dict[str, pl.DataType]:
         more = {name: ENTRY_DTYPES[name] for name in ("status", "file_format")}
-        return {**self._holding_dtypes, **more}
+        return {**self._counted_dtypes, **more}
 
     @property
     def _partition_dtype(self) -> pl.Struct:
@@ -277,17 +287,17 @@ def partitions_frame(holdings: pl.DataFrame, metadata: TableMetadata) -> pl.Data
     of_data = pl.col("content") == 0
     positions = pl.col("content") == _POSITION
     equality = pl.col("content") == _EQUALITY
-    size = pl.col("file_size_in_bytes")
+    size, files = pl.col("file_size_in_bytes"), pl.col(_FILES)
     # Of files whose snapshot expired the time is not known.
     newest = pl.struct("committed_at", "snapshot_id").filter(pl.col("committed_at").is_not_null())
     counts = [
         pl.col("record_count").filter(of_data).sum(),
-        of_data.sum().cast(pl.Int32).alias("file_count"),
+        files.filter(of_data).sum().cast(pl.Int32),
         size.filter(of_data).sum().alias("total_data_file_size_in_bytes"),
         pl.col("record_count").filter(positions).sum().alias("position_delete_record_count"),
-        positions.sum().cast(pl.Int32).alias("position_delete_file_count"),
+        files.filter(positions).sum().cast(pl.Int32).alias("position_delete_file_count"),
         pl.col("record_count").filter(equality).sum().alias("equality_delete_record_count"),
-        equality.sum().cast(pl.Int32).alias("equality_delete_file_count"),
+        files.filter(equality).sum().cast(pl.Int32).alias("equality_delete_file_count"),
         newest.sort().last().alias("newest"),
     ]
     dated = holdings.join(

@@ -243,7 +243,7 @@ def maps_struct(schema: Schema) -> StructType:
 
 
 def holdings_struct(partition: StructType) -> StructType:
-    """What `partitions` counts, a row a file."""
+    """What `partitions` adds up."""
     own = [_required("partition", partition)] if partition.fields else []
     return _struct(
         [
@@ -253,6 +253,7 @@ def holdings_struct(partition: StructType) -> StructType:
             _required("record_count", _LONG),
             _required("file_size_in_bytes", _LONG),
             _optional("snapshot_id", _LONG),
+            _required("file_count", _LONG),
         ]
     )
 

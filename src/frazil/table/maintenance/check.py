@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -16,7 +16,7 @@ from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache
-from frazil.planning.load import ManifestLoader, listed_manifests
+from frazil.planning.load import ManifestLoader, batches_of_files, listed_manifests
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.table.maintenance.checks.deletes import IN_CURRENT, check_deletes
@@ -115,7 +115,7 @@ def check_table(
     ]
     found = pl.concat([pl.DataFrame(schema=PROBLEMS), *problems])
     current = listed.get(metadata.current_snapshot_id or -1, ())
-    held = _said(io, metadata, current, lost)
+    held = _said(io, metadata, current, lost, found["file_path"])
     told = found.with_row_index("nth")
     inside = told.join(held, on=["file_path", "stated"], how="semi", nulls_equal=True)["nth"]
     of_files = told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT))
@@ -133,8 +133,7 @@ def check_files_here(
     """Return what looks at files beside the session."""
 
     def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
-        loader = ManifestLoader.of(metadata, io)
-        frames = [stated_entries(frame) for frame in loader.entries(manifests)]
+        frames = _stated(io, metadata, manifests)
         stated = pl.concat([pl.DataFrame(schema=STATED), *frames]).unique(maintain_order=True)
         return stated["file_path"].n_unique(), check_entries(io, stated)
 
@@ -164,6 +163,15 @@ def check_manifests(
     results = in_threads(look, manifests, threads=WAITING_THREADS, name="frazil-check")
     paths = (manifest.manifest_path for manifest in manifests)
     return dict(zip(paths, results, strict=True))
+
+
+def _stated(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+) -> Iterator[pl.DataFrame]:
+    """What entries of some manifests at a time state of their files."""
+    loader = ManifestLoader.of(metadata, io)
+    for batch in batches_of_files(manifests):
+        yield from map(stated_entries, loader.entries(batch))
 
 
 def _lists(
@@ -208,16 +216,28 @@ def _other_files(io: FileIO, metadata: TableMetadata) -> list[pl.DataFrame]:
 
 
 def _said(
-    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], lost: Collection[str]
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestFile],
+    lost: Collection[str],
+    asked: pl.Series,
 ) -> pl.DataFrame:
-    """Paths of the current snapshot, alone and with each figure that it states of them."""
+    """Paths of the current snapshot, alone and with each figure that it states of them.
+
+    Args:
+        lost: paths of manifests that cannot be read.
+        asked: of files, only these are told.
+    """
     own: list[tuple[str, int | None]] = [(each.manifest_path, None) for each in manifests]
     own += ((each.manifest_path, each.manifest_length) for each in manifests)
     snapshot = metadata.current_snapshot
     if snapshot is not None and snapshot.manifest_list is not None:
         own.append((snapshot.manifest_list, None))
     readable = [m for m in manifests if m.has_live_files and m.manifest_path not in lost]
-    entries = [stated_entries(frame) for frame in ManifestLoader.of(metadata, io).entries(readable)]
+    is_asked = pl.col("file_path").is_in(asked.unique().implode())
+    entries = [
+        frame.filter(is_asked) for frame in _stated(io, metadata, readable if len(asked) else [])
+    ]
     stated = pl.concat([pl.DataFrame(schema=STATED), *entries])
     figures = (pl.lit(None, pl.Int64), pl.col("file_size_in_bytes"), pl.col("record_count"))
     said = [stated.select("file_path", figure.alias("stated")) for figure in figures]

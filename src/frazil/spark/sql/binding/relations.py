@@ -20,6 +20,7 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
 from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.read.failures import naming_the_read
+from frazil.spark.read.pruning import ExecutorPruning
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import is_connect, type_support
@@ -153,9 +154,15 @@ class QueriedTable:
             statistics: values of metrics to keep, as of `frazil.planning.plan.plan`.
         """
         scan, table = self.scan, self.named.table
+        elsewhere = ExecutorPruning(self.context.spark)
         if not statistics:
             return kept_plan(
-                table.metadata, scan.snapshot, table.io, where=where, schema=scan.schema
+                table.metadata,
+                scan.snapshot,
+                table.io,
+                where=where,
+                schema=scan.schema,
+                elsewhere=elsewhere,
             )
         return plan(
             table.metadata,
@@ -164,6 +171,7 @@ class QueriedTable:
             where=where,
             schema=scan.schema,
             statistics=statistics,
+            elsewhere=elsewhere,
         )
 
     def values_of(self, column: str, where: Expression, *, at_most: int) -> list[Any] | None:
