@@ -50,8 +50,9 @@ def test_plans_are_those_of_the_driver(lake: Lake, spark: SparkSession, on_execu
         table.io.caches.clear()
         found = table.scan(where).plan()
         assert found.files.schema == expected.files.schema
-        assert found.files.equals(expected.files)
-        assert found.deletes.equals(expected.deletes)
+        # Which number a scope has says nothing.
+        assert found.files.drop("scope").equals(expected.files.drop("scope"))
+        assert found.deletes.drop("scope").equals(expected.deletes.drop("scope"))
         assert found.pairs.equals(expected.pairs)
         assert found.skipped == expected.skipped
         assert found.residual == expected.residual

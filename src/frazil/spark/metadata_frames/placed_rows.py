@@ -1,8 +1,9 @@
 """Files and entries of a snapshot whose manifests the driver knows.
 
-A row is a place, and its values are looked up where they are asked for. How many rows a manifest has its list says, or the driver's threads have decoded them. So a count
-starts no Python on an executor; what is decoded there is the result of a function, which Spark
-leaves out where no column of it is asked for.
+A row is a place, and its values are looked up where they are asked for. How many rows a manifest
+has its list says, or the driver's threads have decoded them. So a count starts no Python on an
+executor; what is decoded there is the result of a function, which Spark leaves out where no column
+of it is asked for.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def _physical(paths: pl.Series, moved: Mapping[str, str]) -> pl.Series:
     """Where the files lie, as `MovedFileIO.physical` says of one."""
     name = found = pl.col("path")
     # The first prefix that fits, which is the longest, decides last here.
-    for old, new in reversed(moved.items()):
+    for old, new in reversed([*moved.items()]):
         there = pl.concat_str(pl.lit(new), name.str.slice(len(old)))
         found = pl.when(name.str.starts_with(old)).then(there).otherwise(found)
     return paths.to_frame("path").select(found.alias(paths.name)).to_series()
