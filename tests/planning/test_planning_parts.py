@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,7 @@ LINES = [line for line in table_lines() if "lineitem" not in line["table"]]
 def one_by_one(loader: Any, pruner: Any, manifests: Sequence[ManifestFile], **of: Any) -> Any:
     """Each manifest on its own, as other processes send what they keep."""
     parts: list[KeptFiles] = []
+    pruner = pickle.loads(pickle.dumps(pruner))
     for first, manifest in enumerate(manifests):
         kept = files_of_manifests(loader, pruner, [manifest], first=first, **of)
         parts.append(_from_text(_to_text(kept)))

@@ -95,6 +95,9 @@ class Junction(Expression):
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a {type(self).__name__} is immutable")
 
+    def __reduce__(self) -> tuple[type[Junction], tuple[Expression, ...]]:
+        return type(self), self.children
+
     @property
     def children(self) -> tuple[Expression, ...]:
         """The operands, in order."""

@@ -31,8 +31,9 @@ from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
 READ_BYTES: Final = 256 * 1024
-BYTES_PER_FILE: Final = 2_400
-"""What Spark's driver keeps of a read, and of each of its files, about."""
+BYTES_PER_FILE: Final = 700
+"""What Spark's driver keeps of a read, and of each of its files, about: of 200 000 files with names
+of 90 characters 660 bytes of live objects each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import ManifestFile
+from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.expressions import AlwaysTrue
+from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.frames import with_single_values
 from frazil.planning.load import ManifestLoader
@@ -24,6 +26,7 @@ from frazil.planning.pruner import KeptFiles, Pruner
 from frazil.planning.scan_plan import Skipped, SkipReason
 from frazil.spark.session import costs
 from frazil.spark.session.tasks import Wire, work_on
+from frazil.storage.files import FileIO
 
 _Part: TypeAlias = tuple[int, tuple[ManifestFile, ...]]
 """Neighbouring manifests, and the place of the first."""
@@ -58,7 +61,9 @@ class ExecutorPruning:
             return None
         work = partial(
             _pruned,
-            replace(loader, cache=ManifestCache(0)),
+            loader.io,
+            loader.specs,
+            loader.schema,
             pruner,
             {name: frozenset(ids) for name, ids in statistics.items()},
             tuple(columns),
@@ -90,13 +95,16 @@ def _parts(manifests: Sequence[ManifestFile]) -> list[_Part]:
 
 
 def _pruned(
-    loader: ManifestLoader,
+    files: FileIO,
+    specs: Mapping[int, PartitionSpec],
+    schema: Schema,
     pruner: Pruner,
     statistics: Mapping[str, Collection[int]],
     columns: Collection[str],
     part: _Part,
 ) -> KeptFiles:
     first, manifests = part
+    loader = ManifestLoader(files, specs, schema, ManifestCache(0))
     return files_of_manifests(
         loader, pruner, manifests, statistics=statistics, columns=columns, first=first
     )
