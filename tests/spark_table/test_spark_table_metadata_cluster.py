@@ -16,27 +16,12 @@ TABLES = (
 )  # fmt: skip
 
 
-LIMITS = ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS", "PLANNED_BYTES")
-OF_FILES = ("entries", "files", "data_files", "delete_files")
-
-
 @pytest.fixture
 def executors(monkeypatch):
     """Nothing is small enough for the driver."""
 
     def switch():
-        for limit in (*LIMITS, "SHOWN_BYTES"):
-            monkeypatch.setattr(costs, limit, 0)
-
-    return switch
-
-
-@pytest.fixture
-def threads(monkeypatch):
-    """The driver decodes all but maps."""
-
-    def switch():
-        for limit in LIMITS:
+        for limit in ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS", "PLANNED_BYTES"):
             monkeypatch.setattr(costs, limit, 0)
 
     return switch
@@ -83,40 +68,23 @@ def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, vers
         assert shown(found) == shown(expected), name
 
 
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("partition_by", "version"), [only_in_soak((), 2), (("city", "days(t)"), 2)]
-)
-def test_what_the_driver_decodes_without_maps_gives_equal_frames(
-    lake, spark, threads, partition_by, version
-):
-    table = made(lake, spark, "db.t", partition_by, version)
-    beside = {name: getattr(table.inspect.dataframes, name)() for name in OF_FILES}
-    threads()
-    for name, expected in beside.items():
-        found = getattr(table.inspect.dataframes, name)()
-        assert found.schema == expected.schema, name
-        assert shown(found) == shown(expected), name
-
-
-def test_a_count_starts_no_python(lake, spark, executors, threads, capsys):
+def test_a_count_starts_no_python(lake, spark, executors, capsys):
     table = made(lake, spark, "db.t", ("city",), 2)
     here = table.inspect.dataframes
     counts = here.files().count(), here.entries().count()
     assert counts[0] < counts[1], "a file was removed"
-    for switch, sums_there in ((threads, False), (executors, True)):
-        switch()
-        for rows, file, count in (
-            (table.inspect.dataframes.files(), "", counts[0]),
-            (table.inspect.dataframes.entries(), "data_file.", counts[1]),
-        ):
-            assert rows.count() == count
-            rows.groupBy().count().explain()
-            plan = capsys.readouterr().out
-            assert "Python" not in plan
-            assert "InArrow" not in plan
-            rows.agg({f"{file}record_count": "sum"}).explain()
-            assert ("ArrowEvalPython" in capsys.readouterr().out) is sums_there
+    executors()
+    for rows, file, count in (
+        (here.files(), "", counts[0]),
+        (here.entries(), "data_file.", counts[1]),
+    ):
+        assert rows.count() == count
+        rows.groupBy().count().explain()
+        plan = capsys.readouterr().out
+        assert "Python" not in plan
+        assert "InArrow" not in plan
+        rows.agg({f"{file}record_count": "sum"}).explain()
+        assert "ArrowEvalPython" in capsys.readouterr().out
 
 
 def test_counts_that_the_list_contradicts_are_no_rows():

@@ -59,11 +59,6 @@ def is_planned_here(manifests: Sequence[ManifestFile]) -> bool:
     return sum(manifest.manifest_length for manifest in manifests) <= costs.PLANNED_BYTES
 
 
-def is_shown_here(manifests: Sequence[ManifestFile]) -> bool:
-    """Whether all but what is made of maps is decoded beside the session."""
-    return sum(manifest.manifest_length for manifest in manifests) <= costs.SHOWN_BYTES
-
-
 def is_small(manifests: Sequence[ManifestFile]) -> bool:
     """Whether these manifests are read beside the session."""
     size = sum(manifest.manifest_length for manifest in manifests)

@@ -14,7 +14,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.spark.metadata_frames.cluster import (
     Cluster,
     is_planned_here,
-    is_shown_here,
     is_small,
 )
 from frazil.spark.metadata_frames.entry_rows import EntryTable
@@ -174,24 +173,22 @@ class MetadataFrames(OnDriver):
         """The rows of a table about files of one snapshot."""
         every = self._manifests(moment)
         manifests = [manifest for manifest in every if manifest.content in contents]
-        if is_small(manifests) or len(manifests) > costs.ITEMS_IN_FUNCTION:
+        counts = counts_in_list(manifests, table)
+        is_listed = counts is not None and agrees_with_list(
+            self._inspector.snapshot_of(**moment), every
+        )
+        is_many = len(manifests) > costs.ITEMS_IN_FUNCTION
+        if counts is None or not is_listed or is_many or is_small(manifests):
             return self._entries(table, manifests)
         prepare_session(self._spark)
-        placed = PlacedRows(
+        return PlacedRows(
             spark=self._spark,
             io=self._io,
             tables=EntryTables.of(self._metadata),
             table=table,
             columns=self._columns(table),
             support=type_support(self._spark),
-        )
-        if is_shown_here(manifests):
-            return placed.here(manifests)
-        counts = counts_in_list(manifests, table)
-        snapshot = self._inspector.snapshot_of(**moment)
-        if counts is None or not agrees_with_list(snapshot, every):
-            return self._entries(table, manifests)
-        return placed.listed(manifests, counts)
+        ).of(manifests, counts)
 
     def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
         snapshots = self._metadata.snapshots

@@ -1,9 +1,8 @@
 """Files and entries of a snapshot whose manifests the driver knows.
 
 A row is a place, and its values are looked up where they are asked for. How many rows a manifest
-has its list says, or the driver's threads have decoded them. So a count starts no Python on an
-executor; what is decoded there is the result of a function, which Spark leaves out where no column
-of it is asked for.
+has its list says. So a count starts no Python on an executor; what is decoded there is the result
+of a function, which Spark leaves out where no column of it is asked for.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from frazil.spark.metadata_frames.entry_rows import (
     stated_manifest,
     without_comments,
 )
-from frazil.spark.metadata_frames.shape import dataframe_of, record_batch, spark_schema
+from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.session.tasks import arrow_function, spread_items
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
-from frazil.table.inspect.files import ROW, EntryTables, read_all
+from frazil.table.inspect.files import ROW, EntryTables
 from frazil.table.inspect.schemas import MAPPED, without_maps
 
 PlacedTable = Literal["files", "entries"]
@@ -49,7 +48,7 @@ _ROW_FIELD: Final = I.NestedField(0, ROW, I.LongType(), required=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRows:
-    """A table of files or entries of some manifests.
+    """The rows of a table of files or entries.
 
     Attributes:
         table: which of both.
@@ -64,25 +63,7 @@ class PlacedRows:
     columns: I.StructType
     support: SparkTypeSupport
 
-    def here(self, manifests: Sequence[ManifestFile]) -> DataFrame:
-        """Its rows: all but what is made of maps is decoded now, by threads of this process."""
-        plain = self._plain
-        tasks = {manifest.manifest_path: task for task, manifest in enumerate(manifests)}
-
-        def read(io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
-            task = pl.lit(tasks[manifest.manifest_path], pl.Int32).alias(_TASK)
-            return self._read(io, manifest).with_columns(task)
-
-        none = self._none().with_columns(pl.lit(0, pl.Int32).alias(_TASK))
-        placed = I.StructType(
-            (*plain.fields, I.NestedField(0, _TASK, I.IntegerType(), required=True))
-        )
-        rows = dataframe_of(
-            self.spark, read_all(read, none, self.io, manifests), placed, self.support
-        )
-        return self._shown(rows, manifests, inside="")
-
-    def listed(self, manifests: Sequence[ManifestFile], counts: Sequence[int]) -> DataFrame:
+    def of(self, manifests: Sequence[ManifestFile], counts: Sequence[int]) -> DataFrame:
         """Its rows, as many as a manifest list says; executors decode what is asked for.
 
         Args:
@@ -100,16 +81,12 @@ class PlacedRows:
         plain = self._plain
         look_up = _function(self._reader("plain", plain, manifests, counts), plain, self.support)
         rows = rows.select(_TASK, look_up(F.col(_TASK), F.col(ROW)).alias(_PLAIN))
-        return self._shown(rows, manifests, inside=f"{_PLAIN}.")
-
-    def _shown(self, rows: DataFrame, manifests: Sequence[ManifestFile], inside: str) -> DataFrame:
-        """The table's columns of rows that have the plain ones."""
         maps = I.StructType(self.tables.maps_columns)
         look_up = _function(self._reader("maps", maps, manifests, ()), maps, self.support)
-        found = rows.withColumn(_MAPS, look_up(F.col(_TASK), F.col(f"{inside}{ROW}")))
-        return found.select(*(self._column(each, inside) for each in self.columns.fields))
+        found = rows.withColumn(_MAPS, look_up(F.col(_TASK), F.col(f"{_PLAIN}.{ROW}")))
+        return found.select(*(self._column(each) for each in self.columns.fields))
 
-    def _column(self, column: I.NestedField, inside: str) -> Column:
+    def _column(self, column: I.NestedField, inside: str = f"{_PLAIN}.") -> Column:
         if column.name == "data_file" and isinstance(column.field_type, I.StructType):
             parts = column.field_type.fields
             found = F.struct(*(self._column(part, f"{inside}data_file.") for part in parts))
@@ -118,7 +95,7 @@ class PlacedRows:
             # With the comments of the fields within it.
             shown = spark_schema(I.StructType((column,)), self.support).fields[0].dataType
             found = F.col(f"{place}{column.name}")
-            if column.required and inside:
+            if column.required:
                 found = _never_null(found, shown)
             found = found.cast(shown)
         metadata = {} if column.doc is None else {COMMENT_KEY: column.doc}
@@ -127,14 +104,6 @@ class PlacedRows:
     @property
     def _plain(self) -> I.StructType:
         return I.StructType((*without_maps(self.columns).fields, _ROW_FIELD))
-
-    def _read(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
-        read = self.tables.plain_files if self.table == "files" else self.tables.plain_entries
-        return read(io, manifest)
-
-    def _none(self) -> pl.DataFrame:
-        tables = self.tables
-        return tables.no_plain_files() if self.table == "files" else tables.no_plain_entries()
 
     def _reader(
         self,

@@ -79,9 +79,6 @@ DECODED_BYTES: Final = 16 << 20
 DECODED_MANIFESTS: Final = 1_000
 """Manifests of up to so many bytes together, and up to so many, are shown from here."""
 
-SHOWN_BYTES: Final = 64 << 20
-"""Of manifests of up to so many bytes together all but maps is decoded here, by threads."""
-
 LISTED_SNAPSHOTS: Final = 100
 """The manifest lists of up to so many snapshots are read here."""
 
