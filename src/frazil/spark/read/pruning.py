@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from frazil.planning.plan import files_of_manifests
 from frazil.planning.pruner import KeptFiles, Pruner
 from frazil.planning.scan_plan import Skipped, SkipReason
 from frazil.spark.session import costs
+from frazil.spark.session.facts import is_connect
 from frazil.spark.session.tasks import Wire, work_on
 from frazil.storage.files import FileIO
 
@@ -53,11 +55,12 @@ class ExecutorPruning:
     ) -> list[KeptFiles] | None:
         """What a predicate leaves of parts of the manifests, in their order.
 
-        None where the driver does it itself: without a predicate all files come to it anyway, and
-        few manifests, or those that it has kept, cost less than a job.
+        None where the driver does it itself: without a predicate all files come to it anyway, few
+        manifests cost less than a job, and executors on its own cores gain nothing.
         """
         units = sum(each.manifest_length for each in manifests)
-        if isinstance(pruner.bound, AlwaysTrue) or units <= costs.PRUNED.here:
+        is_small = isinstance(pruner.bound, AlwaysTrue) or units <= costs.PRUNED.here
+        if is_small or not self._has_many_cores:
             return None
         work = partial(
             _pruned,
@@ -77,6 +80,13 @@ class ExecutorPruning:
             units=units,
             otherwise=InvalidManifestError,
         )
+
+    @property
+    def _has_many_cores(self) -> bool:
+        if is_connect(self.spark):
+            return True
+        cores = self.spark.sparkContext.defaultParallelism
+        return cores > costs.PRUNING_CORES * (os.cpu_count() or 1)
 
 
 def _parts(manifests: Sequence[ManifestFile]) -> list[_Part]:

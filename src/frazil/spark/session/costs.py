@@ -83,7 +83,12 @@ LISTED_SNAPSHOTS: Final = 100
 """The manifest lists of up to so many snapshots are read here."""
 
 PRUNED: Final = Cost(here=256 << 20, a_task=16 << 20, threads=1)
-"""Units: bytes of manifests that a predicate is tested on."""
+"""Units: bytes of manifests that a predicate is tested on, 60 a file of four columns."""
+
+PRUNING_CORES: Final = 2
+"""Executors prune where they have more than so many times the cores of this machine: theirs take 1.4
+times as long for ten million files, with a start of a second or two. Measured by row 12 of
+``make bench ONLY=slopes``."""
 
 PLANNED_BYTES: Final = 256 << 20
 """Of manifests of up to so many bytes together a few columns are decoded here, as for a plan."""

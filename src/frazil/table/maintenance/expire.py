@@ -21,7 +21,7 @@ from frazil.format.snapshots import Snapshot, snapshots_to_expire
 from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
-from frazil.table.maintenance.file_paths import live_files
+from frazil.table.maintenance.file_paths import live_files, not_held
 from frazil.table.maintenance.progress import DeleteFiles, Deleting, OnDelete
 from frazil.table.snapshots.producer import now_ms
 
@@ -188,11 +188,11 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
     gone = [manifest for path, manifest in expired_manifests.items() if path not in beside]
     unreachable = live_files(io, before, gone)
     if unreachable:
-        unreachable = unreachable.without(live_files(io, after, beside.values()))
+        unreachable = not_held(unreachable, io, after, beside.values())
     if unreachable:
         others = _manifests(io, after.snapshots)
         left = [manifest for path, manifest in others.items() if path not in beside]
-        unreachable = unreachable.without(live_files(io, after, left))
+        unreachable = not_held(unreachable, io, after, left)
         gone = [manifest for manifest in gone if manifest.manifest_path not in others]
     kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}
     return UnreachableFiles(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from frazil.format.manifests import Content, EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.planning.load import ManifestLoader
+from frazil.planning.load import ManifestLoader, batches_of_files
 from frazil.storage.files import FileIO
 
-_MANIFESTS_AT_ONCE = 256
 _DTYPES = {"content": pl.Int32(), "file_path": pl.String()}
 
 
@@ -55,13 +54,34 @@ class LiveFiles:
 
 def live_files(io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]) -> LiveFiles:
     """The files that the manifests hold and have not removed, each once."""
-
-    loader = ManifestLoader.of(metadata, io)
-    wanted = [manifest for manifest in manifests if manifest.has_live_files]
-    found = [LiveFiles.none().frame]
-    # Some at a time: of each only two columns stay.
-    for start in range(0, len(wanted), _MANIFESTS_AT_ONCE):
-        for frame in loader.entries(wanted[start : start + _MANIFESTS_AT_ONCE]):
-            live = frame.filter(pl.col("status") != int(EntryStatus.DELETED))
-            found.append(live.select("content", "file_path"))
+    found = [LiveFiles.none().frame, *_live(io, metadata, manifests)]
     return LiveFiles(pl.concat(found).unique(maintain_order=True))
+
+
+def not_held(
+    files: LiveFiles, io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
+) -> LiveFiles:
+    """The files that the manifests do not hold or have removed.
+
+    Manifests are read until no file is left, some at a time: of a large table not all of its paths
+    are in memory.
+    """
+    left = files
+    for held in _live(io, metadata, manifests):
+        if not left:
+            break
+        left = left.without(LiveFiles(held))
+    return left
+
+
+def _live(
+    io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]
+) -> Iterator[pl.DataFrame]:
+    """The live files of some manifests at a time: of each only two columns stay."""
+    loader = ManifestLoader.of(metadata, io)
+    for batch in batches_of_files([each for each in manifests if each.has_live_files]):
+        frames = [
+            frame.filter(pl.col("status") != int(EntryStatus.DELETED)).select(*_DTYPES)
+            for frame in loader.entries(batch)
+        ]
+        yield pl.concat(frames)

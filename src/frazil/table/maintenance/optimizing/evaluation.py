@@ -80,6 +80,10 @@ def evaluate(
             pl.col("delete_files").alias(f"{name}_files"),
             pl.col("deleted_rows").alias(f"{name}_rows"),
         )
+        if load.is_empty():
+            nothing = (pl.lit(0, kind).alias(n) for n, kind in load.drop("ordinal").schema.items())
+            files = files.with_columns(nothing)
+            continue
         files = files.join(load, on="ordinal", how="left", maintain_order="left").with_columns(
             pl.col(f"{name}_files").fill_null(0), pl.col(f"{name}_rows").fill_null(0.0)
         )
