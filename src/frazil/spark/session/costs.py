@@ -86,8 +86,8 @@ PRUNED: Final = Cost(here=256 << 20, a_task=16 << 20, threads=1)
 """Units: bytes of manifests that a predicate is tested on, 60 a file of four columns."""
 
 PRUNING_CORES: Final = 2
-"""Executors prune where they have more than so many times the cores of this machine: for ten million
-files they need 1.4 times the CPU of the driver, and a second or two to start."""
+"""Executors prune where they have more than so many times the cores of this machine. For ten
+million files they need 1.4 times the driver's CPU, and a second or two to start."""
 
 PLANNED_BYTES: Final = 256 << 20
 """Of manifests of up to so many bytes together a few columns are decoded here, as for a plan."""
