@@ -72,7 +72,6 @@ def test_a_count_starts_no_python(lake, spark, executors, capsys):
     table = made(lake, spark, "db.t", ("city",), 2)
     here = table.inspect.dataframes
     counts = here.files().count(), here.entries().count()
-    assert counts[0] < counts[1], "a file was removed"
     executors()
     for rows, file, count in (
         (here.files(), "", counts[0]),
