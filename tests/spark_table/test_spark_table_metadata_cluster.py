@@ -69,21 +69,25 @@ def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, vers
 
 
 def test_a_count_starts_no_python(lake, spark, executors, capsys):
+    """Of a snapshot that removed a file, which is an entry and no file of it."""
     table = made(lake, spark, "db.t", ("city",), 2)
-    here = table.inspect.dataframes
-    counts = here.files().count(), here.entries().count()
+    here, removed = table.inspect.dataframes, table.metadata.snapshots[2].snapshot_id
+    before = {
+        name: shown(getattr(here, name)(snapshot_id=removed)) for name in ("files", "entries")
+    }
+    assert len(before["files"]) < len(before["entries"])
     executors()
-    for rows, file, count in (
-        (here.files(), "", counts[0]),
-        (here.entries(), "data_file.", counts[1]),
-    ):
-        assert rows.count() == count
+    for name, expected in before.items():
+        rows = getattr(here, name)(snapshot_id=removed)
+        assert rows.count() == len(expected)
         rows.groupBy().count().explain()
         plan = capsys.readouterr().out
         assert "Python" not in plan
         assert "InArrow" not in plan
+        file = "data_file." if name == "entries" else ""
         rows.agg({f"{file}record_count": "sum"}).explain()
         assert "ArrowEvalPython" in capsys.readouterr().out
+        assert shown(rows) == expected
 
 
 def test_counts_that_the_list_contradicts_are_no_rows():
