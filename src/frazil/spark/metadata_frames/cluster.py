@@ -24,7 +24,7 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.cache import ManifestCache
-from frazil.planning.load import ManifestLoader, listed_manifests
+from frazil.planning.load import ManifestLoader, file_count_of, listed_manifests
 from frazil.spark.metadata_frames.entry_rows import (
     TASK_ARROW,
     EntryTable,
@@ -62,7 +62,12 @@ def is_planned_here(manifests: Sequence[ManifestFile]) -> bool:
 def is_small(manifests: Sequence[ManifestFile]) -> bool:
     """Whether these manifests are read beside the session."""
     size = sum(manifest.manifest_length for manifest in manifests)
-    return size <= costs.DECODED_BYTES and len(manifests) <= costs.DECODED_MANIFESTS
+    files = sum(map(file_count_of, manifests))
+    return (
+        size <= costs.DECODED_BYTES
+        and len(manifests) <= costs.DECODED_MANIFESTS
+        and files <= costs.DECODED_FILES
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
