@@ -31,8 +31,7 @@ from frazil.format.types import LongType, NestedField
 from frazil.format.values import to_bytes
 from frazil.planning import load
 from frazil.planning.cache import ManifestCache
-from frazil.planning.plan import files_of_manifests, plan
-from frazil.planning.pruner import KeptFiles
+from frazil.planning.plan import KeptFiles, files_of_manifests, plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
 from frazil.spark.read.pruning import _from_text, _to_text

@@ -22,8 +22,7 @@ from frazil.format.schema import Schema
 from frazil.planning.cache import ManifestCache
 from frazil.planning.frames import with_single_values
 from frazil.planning.load import ManifestLoader
-from frazil.planning.plan import files_of_manifests
-from frazil.planning.pruner import KeptFiles, Pruner
+from frazil.planning.plan import KeptFiles, Pruner, files_of_manifests
 from frazil.planning.scan_plan import Skipped, SkipReason
 from frazil.spark.session import costs
 from frazil.spark.session.facts import is_connect
