@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from frazil.cli.commands.expiry import Expiry, expiry_of
     from frazil.cli.places import require
     from frazil.cli.progress import shown_progress
-    from frazil.spark.schemas.ddl import parse_columns
-    from frazil.spark.types import schema_from_spark
+    from frazil.format.schema.ddl import schema_of_ddl
     from frazil.table.handle import TableHandle
     from frazil.table.time_travel import find_snapshot, timestamp_ms_of
 else:
     expiry_of = later("frazil.cli.commands.expiry", "expiry_of")
     require = later("frazil.cli.places", "require")
-    parse_columns = later("frazil.spark.schemas.ddl", "parse_columns")
-    schema_from_spark = later("frazil.spark.types", "schema_from_spark")
+    schema_of_ddl = later("frazil.format.schema.ddl", "schema_of_ddl")
     find_snapshot, timestamp_ms_of = later(
         "frazil.table.time_travel", "find_snapshot", "timestamp_ms_of"
     )
@@ -83,7 +81,7 @@ def create(
 
     COLUMNS are written as in Spark's CREATE TABLE: "id bigint not null, city string".
     """
-    schema = schema_from_spark(parse_columns(columns))
+    schema = schema_of_ddl(columns)
     catalog = settings.catalog()
     metadata = new_table_metadata(
         schema,

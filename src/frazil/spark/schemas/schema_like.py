@@ -10,8 +10,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from frazil.errors import ValidationError
 from frazil.format.schema import Schema
+from frazil.format.schema.ddl import type_of_ddl
 from frazil.format.types import IcebergType, as_type
-from frazil.spark.schemas.ddl import parse_type_text
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 
 SchemaLike: TypeAlias = "Schema | StructType | DataFrame | str"
@@ -59,7 +59,7 @@ def column_type(given: IcebergType | DataType | str) -> IcebergType:
         if not isinstance(given, str):
             raise
         try:
-            return _of_spark(parse_type_text(given))
+            return type_of_ddl(given)
         except ValidationError:
             if "<" in given:
                 raise

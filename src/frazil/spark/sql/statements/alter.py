@@ -7,8 +7,8 @@ from typing import Final
 
 from frazil.errors import NoSuchRefError, ValidationError
 from frazil.format.properties.table import DISTRIBUTION_MODE
+from frazil.format.schema.ddl import schema_of_ddl
 from frazil.spark.row_level.commands import RowCommands
-from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.statements.columns import (
     ColumnDefinition,
@@ -18,7 +18,6 @@ from frazil.spark.sql.statements.columns import (
 )
 from frazil.spark.sql.statements.defaults import default_value
 from frazil.spark.sql.statements.tables import properties_of
-from frazil.spark.types import schema_from_spark
 from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
@@ -118,7 +117,7 @@ def _alter_column(
 ) -> None:
     name = reader.names("a column")
     if reader.takes("TYPE"):
-        (given,) = schema_from_spark(parse_columns(f"c {type_of(reader)}")).fields
+        (given,) = schema_of_ddl(f"c {type_of(reader)}").fields
         change.update_column(name, given.field_type)
     elif reader.takes("COMMENT"):
         change.update_column(name, doc=reader.string())

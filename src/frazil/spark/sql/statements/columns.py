@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frazil.errors import UnsupportedError
+from frazil.format.schema.ddl import schema_of_ddl
 from frazil.format.types import NestedField
-from frazil.spark.schemas.ddl import parse_columns
-from frazil.spark.types import schema_from_spark
 from frazil.spark.words import WordReader
 
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",", ";")
@@ -53,7 +52,7 @@ class ColumnDefinition:
         Raises:
             ValidationError: the type is none.
         """
-        (found,) = schema_from_spark(parse_columns(self.text)).fields
+        (found,) = schema_of_ddl(self.text).fields
         return found
 
 

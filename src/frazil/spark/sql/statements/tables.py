@@ -27,17 +27,17 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
 )
 from frazil.format.schema import Schema
+from frazil.format.schema.ddl import schema_of_ddl
 from frazil.format.schema.defaults import check_default_value
 from frazil.format.types import NestedField, StructType
 from frazil.format.values import coerce
 from frazil.spark.creation import CreateTable, ReplaceTable
-from frazil.spark.schemas.ddl import parse_columns
 from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
 from frazil.spark.sql.statements.defaults import default_value
-from frazil.spark.types import query_schema_from_spark, schema_from_spark
+from frazil.spark.types import query_schema_from_spark
 from frazil.spark.words import WordReader
 from frazil.spark.write.write_audit_publish import refuse_replacement
 from frazil.storage.files import normalize_location
@@ -191,7 +191,7 @@ def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | 
     if not definition.columns:
         raise SqlSyntaxError("a table needs columns, or AS SELECT")
     _check_names([each.name for each in definition.columns], context)
-    schema = schema_from_spark(parse_columns(", ".join(each.text for each in definition.columns)))
+    schema = schema_of_ddl(", ".join(each.text for each in definition.columns))
     defaults = {each.name: each.default for each in definition.columns if each.default is not None}
     if not defaults:
         return schema

@@ -1,18 +1,38 @@
 """Columns as DDL text, ``id bigint not null, city string``, read without Spark.
 
-The text means what it means in Spark's ``StructType.fromDDL``.
+The text means what it means in Spark's ``StructType.fromDDL``, and becomes what Iceberg has for it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from itertools import count
 from typing import Final
 
-from pyspark.sql import types as S
-
 from frazil.errors import ValidationError
-from frazil.spark.types import COMMENT_KEY
+from frazil.format.schema.ids import assign_fresh_ids
+from frazil.format.schema.schema import Schema
+from frazil.format.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    VariantType,
+)
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>`(?:[^`]|``)+`)
@@ -22,27 +42,25 @@ _TOKEN: Final = re.compile(
     |(?P<other>\S))""",
     re.VERBOSE,
 )
-_PLAIN: Final[dict[str, Callable[[], S.DataType]]] = {
-    **dict.fromkeys(("bigint", "long"), S.LongType),
-    **dict.fromkeys(("int", "integer"), S.IntegerType),
-    **dict.fromkeys(("smallint", "short"), S.ShortType),
-    **dict.fromkeys(("tinyint", "byte"), S.ByteType),
-    **dict.fromkeys(("float", "real"), S.FloatType),
-    "double": S.DoubleType,
-    "boolean": S.BooleanType,
-    "string": S.StringType,
-    "binary": S.BinaryType,
-    "date": S.DateType,
-    **dict.fromkeys(("timestamp", "timestamp_ltz"), S.TimestampType),
-    "timestamp_ntz": S.TimestampNTZType,
-    "variant": S.VariantType,
-    "void": S.NullType,
+_PLAIN: Final[dict[str, IcebergType]] = {
+    **dict.fromkeys(("bigint", "long"), LongType()),
+    **dict.fromkeys(("int", "integer", "smallint", "short", "tinyint", "byte"), IntegerType()),
+    **dict.fromkeys(("float", "real"), FloatType()),
+    "double": DoubleType(),
+    "boolean": BooleanType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    **dict.fromkeys(("timestamp", "timestamp_ltz"), TimestamptzType()),
+    "timestamp_ntz": TimestampType(),
+    "variant": VariantType(),
+    "void": UnknownType(),
 }
 _DECIMALS: Final = ("decimal", "dec", "numeric")
 
 
-def parse_columns(text: str) -> S.StructType:
-    """Return the columns that a DDL text names.
+def schema_of_ddl(text: str) -> Schema:
+    """Return the schema whose columns a DDL text names, with fresh ids.
 
     Raises:
         ValidationError: it is no list of columns and types; the message says where.
@@ -53,11 +71,13 @@ def parse_columns(text: str) -> S.StructType:
         raise ValidationError(
             "no columns are given: write them as 'id bigint not null, city string'"
         )
-    return S.StructType(fields)
+    return assign_fresh_ids(Schema(tuple(fields)))
 
 
-def parse_type_text(text: str) -> S.DataType:
+def type_of_ddl(text: str) -> IcebergType:
     """Return the type that a DDL text is, as ``struct<a: int, b: array<string>>``.
+
+    Its fields have ids, which are to be given anew.
 
     Raises:
         ValidationError: it is no type; the message says where.
@@ -72,84 +92,84 @@ class _Parser:
         self._text = text
         self._what = what
         self._at = 0
+        self._ids = count(1)
         self.kind, self.value = "", ""
         self._next()
 
-    def only_type(self) -> S.DataType:
+    def only_type(self) -> IcebergType:
         """The type that is the whole text."""
         found = self._type()
         if self.kind:
             raise self._wrong("nothing else")
         return found
 
-    def fields(self, *, end: str, separator: str) -> list[S.StructField]:
+    def fields(self, *, end: str, separator: str) -> list[NestedField]:
         """Columns up to a closing mark, or to the end of the text."""
-        found: list[S.StructField] = []
+        found: list[NestedField] = []
         while self.value != end:
             if found:
                 self._take(",")
             found.append(self._field(separator))
         return found
 
-    def _field(self, separator: str) -> S.StructField:
+    def _field(self, separator: str) -> NestedField:
         if self.kind not in ("word", "quoted"):
             raise self._wrong("the name of a column")
         name = self._name()
         if separator and self.value == separator:
             self._next()
         kind = self._type()
-        nullable, comment = True, None
+        required, comment = False, None
         while self.kind == "word":
             word = self.value.lower()
             if word == "not":
                 self._next()
                 self._take("null")
-                nullable = False
+                required = True
             elif word == "comment":
                 self._next()
                 comment = self._string()
             else:
                 raise self._wrong("NOT NULL, COMMENT or a comma")
-        metadata = {} if comment is None else {COMMENT_KEY: comment}
-        return S.StructField(name, kind, nullable, metadata)
+        return NestedField(next(self._ids), name, kind, required, comment)
 
-    def _type(self) -> S.DataType:
+    def _type(self) -> IcebergType:
         name = self.value.lower()
         if self.kind != "word":
             raise self._wrong("a type")
         if name in _PLAIN:
             self._next()
-            return _PLAIN[name]()
+            return _PLAIN[name]
         if name in _DECIMALS:
             self._next()
             numbers = self._numbers(2) or [10]
-            return S.DecimalType(numbers[0], numbers[1] if len(numbers) > 1 else 0)
+            return DecimalType(numbers[0], numbers[1] if len(numbers) > 1 else 0)
         if name in ("char", "character", "varchar"):
             self._next()
             numbers = self._numbers(1)
             if not numbers:
                 raise self._wrong("a length in parentheses")
-            return S.VarcharType(numbers[0]) if name == "varchar" else S.CharType(numbers[0])
+            return StringType()
         if name == "time":
             self._next()
-            numbers = self._numbers(1) or [6]
-            return S.TimeType(numbers[0])
+            self._numbers(1)
+            return TimeType()
         if name in ("struct", "array", "map"):
             self._next()
             return self._nested(name)
         raise self._wrong("a type that Spark and Iceberg know")
 
-    def _nested(self, name: str) -> S.DataType:
+    def _nested(self, name: str) -> IcebergType:
         self._take("<")
-        found: S.DataType
+        found: IcebergType
         if name == "struct":
-            found = S.StructType(self.fields(end=">", separator=":"))
+            found = StructType(tuple(self.fields(end=">", separator=":")))
         elif name == "array":
-            found = S.ArrayType(self._type())
+            found = ListType(next(self._ids), self._type())
         else:
             key = self._type()
             self._take(",")
-            found = S.MapType(key, self._type())
+            found = MapType(next(self._ids), key, next(self._ids), self._type())
         self._take(">")
         return found
 
