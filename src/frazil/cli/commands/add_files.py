@@ -8,8 +8,8 @@ import click
 
 from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
+from frazil.format.manifests.model import DATA_FORMATS
 from frazil.later import later
-from frazil.spark.migration.entries import FORMATS
 
 if TYPE_CHECKING:
     from frazil.cli.local_spark import opened_table
@@ -26,7 +26,7 @@ else:
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(FORMATS),
+    type=click.Choice(DATA_FORMATS),
     default="parquet",
     help="Of the files; parquet unless given.",
 )

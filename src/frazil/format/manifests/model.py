@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests.schemas import entry_schema, manifest_list_schema
 
 __all__ = [
+    "DATA_FORMATS",
     "UNASSIGNED_SEQUENCE_NUMBER",
     "Content",
     "DataFile",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 FileFormat = Literal["parquet", "orc", "avro", "puffin"]
+DATA_FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
+"""What rows lie in."""
 
 
 class Content(IntEnum):

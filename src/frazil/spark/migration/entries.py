@@ -40,9 +40,6 @@ from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
 from frazil.storage.parquet.metrics import FileMetrics, MetricsReader
 
-FORMATS: Final[tuple[FileFormat, ...]] = ("parquet", "orc", "avro")
-"""What the files may be."""
-
 _ORC_ID: Final = b"iceberg.id"
 _MILLIS: Final = "timestamp[ms"
 _DAYS: Final = "date32[day]"

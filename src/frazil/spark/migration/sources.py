@@ -20,8 +20,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.format.manifests.model import FileFormat
-from frazil.spark.migration.entries import FORMATS
+from frazil.format.manifests.model import DATA_FORMATS, FileFormat
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.listing import list_beginning, list_folders
 from frazil.storage.paths import join, name_of, parent_of
@@ -120,7 +119,7 @@ def source_of(
             f"the source is {source!r}: give a table's name, or `parquet`.`/folder`"
         )
     parts = parse_identifier(source) if "`" in source else tuple(source.split(".", 1))
-    if len(parts) == 2 and parts[0].lower() in FORMATS:
+    if len(parts) == 2 and parts[0].lower() in DATA_FORMATS:
         return _folder(io, parts[1], parts[0].lower())
     if "/" in source:
         raise ValidationError(
@@ -162,18 +161,18 @@ def spark_table(spark: SparkSession, name: str) -> SparkTable:
             f"{'.'.join(parts)} is no table of files that Spark describes: {first}"
         ) from error
     kind, provider = str(told.get("type", "")), str(told.get("provider", "")).lower()
-    if kind == "VIEW" or provider not in FORMATS or "location" not in told:
+    if kind == "VIEW" or provider not in DATA_FORMATS or "location" not in told:
         if provider in _OTHERS:
             raise _of_another_format(".".join(parts), _OTHERS[provider])
         what = "a view" if kind == "VIEW" else f"a table of the source {provider or 'unknown'!r}"
         raise UnsupportedError(
-            f"{'.'.join(parts)} is {what}: tables of {', '.join(FORMATS)} files can become Iceberg "
-            "tables; of a Hive table, bring in the folder as `parquet`.`/folder`"
+            f"{'.'.join(parts)} is {what}: tables of {', '.join(DATA_FORMATS)} files can become "
+            "Iceberg tables; of a Hive table, bring in the folder as `parquet`.`/folder`"
         )
     return SparkTable(
         database=parts[0],
         name=parts[1],
-        file_format=next(each for each in FORMATS if each == provider),
+        file_format=next(each for each in DATA_FORMATS if each == provider),
         location=normalize_location(str(told["location"])),
         schema=schema,
         partition_columns=tuple(told.get("partition_columns", ())),
@@ -307,10 +306,11 @@ def _literal(uri: str) -> str:
 
 
 def _folder(io: FileIO, path: str, file_format: str) -> FileSource:
-    known = next((each for each in FORMATS if each == file_format.lower()), None)
+    known = next((each for each in DATA_FORMATS if each == file_format.lower()), None)
     if known is None:
         raise UnsupportedError(
-            f"files of format {file_format!r} cannot be in a table: they are {', '.join(FORMATS)}"
+            f"files of format {file_format!r} cannot be in a table: "
+            f"they are {', '.join(DATA_FORMATS)}"
         )
     root = normalize_location(path)
     if not io.is_folder(root):

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,20 @@ from frazil.catalog.config import DEFAULT_NAME
 from frazil.cli.app import Settings, command
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError
+from frazil.later import later
+
+if TYPE_CHECKING:
+    from frazil.spark.attached.configured import configured_lakes
+    from frazil.spark.catalog.server import SparkListening, SparkServer
+    from frazil.spark.local.session import local_session, silence_query_errors
+else:
+    configured_lakes = later("frazil.spark.attached.configured", "configured_lakes")
+    SparkListening, SparkServer = later(
+        "frazil.spark.catalog.server", "SparkListening", "SparkServer"
+    )
+    local_session, silence_query_errors = later(
+        "frazil.spark.local.session", "local_session", "silence_query_errors"
+    )
 
 _PORT = click.IntRange(1, 65535)
 _SWEEP = 5.0
@@ -53,10 +68,6 @@ def spark_server(
     Whoever may connect may run code as the user of this process, as with every Spark server.
     Clients need nothing of Frazil: names are lake.namespace.table, and USE sets what stands before.
     """
-    from frazil.spark.attached.configured import configured_lakes
-    from frazil.spark.catalog.server import SparkListening, SparkServer
-    from frazil.spark.local.session import local_session, silence_query_errors
-
     where = SparkListening(
         host=host,
         connect=connect,
