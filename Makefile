@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check soak cells mutants lines test41 interop catalogs record-sql bench plots conformance lint docs java postgres engines interop-engines interop-tools clean
+.PHONY: demo test check soak cells mutants lines test41 interop catalogs record-sql bench plots conformance lint docs java postgres shells engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -23,7 +23,7 @@ else
 endif
 
 # The second circle, which guards main besides: what finds faults a second way, and other engines.
-check: .venv/.ready .venv41/.ready java postgres
+check: .venv/.ready .venv41/.ready java postgres shells
 ifdef ROOM
 	PROCESSES=2 scripts/test.sh check $(PY) $$($(PY) tests/rooms.py $(ROOM))
 else
@@ -115,6 +115,9 @@ java:
 
 postgres:
 	@scripts/postgres.sh >/dev/null || echo "cases with PostgreSQL are skipped" >&2
+
+shells:
+	@scripts/shells.sh || echo "cases with these shells are skipped" >&2
 
 .venv/.ready: requirements/spark43.txt
 	scripts/environment.sh .venv requirements/spark43.txt
