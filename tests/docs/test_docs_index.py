@@ -13,6 +13,7 @@ HEADING_OF_A_TABLE = re.compile(r"^ *(\|.*\|)\n *\|[-:| ]+\|$", re.MULTILINE)
 
 LOOKED_FOR = {
     "airflow": "howto/jobs.md",
+    "conda": "howto/install.md",
     "cron": "howto/jobs.md",
     "databricks": "howto/clusters.md",
     "dbt": "howto/dbt.md",
@@ -20,6 +21,7 @@ LOOKED_FOR = {
     "emr": "howto/clusters.md",
     "gdpr": "howto/erase.md",
     "glue": "howto/glue.md",
+    "kubernetes": "howto/install.md",
     "jupyter": "howto/notebooks.md",
     "minio": "howto/compose.md",
     "vacuum": "howto/migrate.md",

@@ -50,7 +50,7 @@ PAGES = [
     for page in DOCUMENTS
     if any(block.language in RUN for block in blocks_of(page))
 ]
-OTHER_PROGRAMS = {"echo", "pip", "make", "spark-submit", "venv-pack"}
+OTHER_PROGRAMS = {"echo", "pip", "make", "python", "spark-submit", "venv-pack"}
 ERROR = re.compile(r"(\w+Error): (.*)", re.DOTALL)
 SQL_PAGES = {"docs/howto/sql.md"}
 """Pages whose blocks of SQL are run on the lake; on others they are for other engines."""

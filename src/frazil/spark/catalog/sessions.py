@@ -20,7 +20,7 @@ from frazil.spark.catalog.parser import LakeParser
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import finds_hidden
 from frazil.spark.session.by_session import forget_session
-from frazil.spark.session.facts import is_connect, is_stopped
+from frazil.spark.session.facts import is_stopped
 from frazil.spark.sql.parsers.spark_parser import OWN_PARSERS
 
 Attach = Callable[[SparkSession], None]
@@ -136,7 +136,7 @@ def install(spark: SparkSession) -> None:
     Where the virtual machine refuses, its methods alone know them.
     """
     names = names_of(spark)
-    if names is None or is_connect(spark) or not is_pinned():
+    if names is None or not is_pinned():
         return
     try:
         add_catalogs(_installed(spark, names))
@@ -148,7 +148,7 @@ def install(spark: SparkSession) -> None:
 def uninstall(spark: SparkSession) -> None:
     """Give a session its own parser and catalogs back, less those of lakes that are still there."""
     session: Any = spark
-    if is_connect(spark) or is_stopped(spark):
+    if is_stopped(spark):
         return
     key = str(session._jsparkSession.sessionUUID())
     found = _PLACES.own.get(key)

@@ -13,9 +13,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final, TypeVar
 
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from frazil.spark.gateway_errors import Py4JError, Py4JJavaError, Py4JNetworkError
 from frazil.spark.hadoop.java_errors import python_error
 from frazil.spark.hadoop.statuses import (
     FileStatus,

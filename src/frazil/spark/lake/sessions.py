@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from frazil.catalog.protocol import Catalog
 from frazil.later import later
+from frazil.spark.session.facts import is_connect
 
 if TYPE_CHECKING:
     from frazil.spark.attached.sessions import attach, detach
@@ -44,7 +45,8 @@ class SessionCommands:
             >>> df.writeTo("lake.db.trips").append()
         """
         attach(self.spark, self.catalog, name=name or self.catalog.name, owner=self)
-        install(self.spark)
+        if not is_connect(self.spark):
+            install(self.spark)
 
     def detach(self) -> None:
         """Undo `attach`: the session's methods are Spark's own again.
@@ -53,4 +55,5 @@ class SessionCommands:
             >>> lake.detach()
         """
         detach(self)
-        uninstall(self.spark)
+        if not is_connect(self.spark):
+            uninstall(self.spark)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from threading import Condition
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import CACHE_SIZES, Caches
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
 from frazil.storage.caches import BoundedCache

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.spark.files.parquet.native import SCAN_METADATA
+from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
 
 OTHER_SPARK: Final = (Py4JError, TypeError)

@@ -21,7 +21,6 @@ from typing import Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
@@ -34,6 +33,7 @@ from frazil.spark.files.parquet.spark_classes import (
     session_of_lists,
     streaming_class,
 )
+from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
 from frazil.spark.session.hidden_options import java_options

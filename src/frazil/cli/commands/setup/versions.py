@@ -7,37 +7,43 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyspark
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from frazil.cli.commands.setup.findings import Finding
 from frazil.errors import ConfigurationError
-from frazil.spark.local.java import find_java, javas_there_are, needed_java
+from frazil.installed_spark import INSTALL, PYSPARK, is_client_alone, pyspark_version, spark_version
+from frazil.later import later
 from frazil.version import FRAZIL_VERSION
 
-_SHOWN: Final = {"pyspark": "PySpark", "pyarrow": "pyarrow"}
+if TYPE_CHECKING:
+    from frazil.spark.local.java import find_java, javas_there_are, needed_java
+else:
+    find_java, javas_there_are, needed_java = later(
+        "frazil.spark.local.java", "find_java", "javas_there_are", "needed_java"
+    )
+
+_SHOWN: Final = frozenset({"pyarrow"})
 _TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 _TESTED_SPARKS: Final = ((4, 1), (4, 3))
-_NOT_FOR_USERS: Final = frozenset({"demo", "dev", "java"})
+_NOT_FOR_USERS: Final = frozenset({"demo", "dev", "java", "local"})
 
 
 def version_findings() -> Iterator[Finding]:
-    """Yield what is found of Python, of the packages that are always needed, and of Java."""
+    """Yield what is found of Python, of packages that are always needed, of Spark and of Java."""
     yield _python()
     needs = requirements()
     if not needs:
         found = f"{FRAZIL_VERSION}, of which pip knows nothing"
         yield Finding("Frazil", "warning", found, "what it needs cannot be compared")
-        yield _if_tested("PySpark", pyspark.__version__, _TESTED_SPARKS, pyspark.__version__)
     for needed in needs:
         finding = _package(needed)
         if needed.name in _SHOWN or finding.state != "ok":
             yield finding
-    yield _java()
+    yield from _spark()
 
 
 def extra_findings() -> Iterator[Finding]:
@@ -86,15 +92,13 @@ def _python() -> Finding:
 
 
 def _package(needed: Requirement) -> Finding:
-    name = _SHOWN.get(needed.name, needed.name)
+    name = needed.name
     install = f'pip install "{needed.name}{needed.specifier}"'
     found = _installed(needed.name)
     if found is None:
         return Finding(name, "failed", "not installed", install)
     if not _allows(needed.specifier, found):
         return Finding(name, "failed", f"{found}, and {needed.specifier} is needed", install)
-    if needed.name == "pyspark":
-        return _if_tested(name, found, _TESTED_SPARKS, found)
     return Finding(name, "ok", found)
 
 
@@ -105,6 +109,38 @@ def _if_tested(check: str, number: str, tested: tuple[tuple[int, int], ...], fou
     return Finding(
         check, "warning", found, f"Frazil is tested with {', '.join(most)} and {last} only"
     )
+
+
+def _spark() -> Iterator[Finding]:
+    number = pyspark_version()
+    if number is None:
+        # A choice: a server and most commands need none.
+        yield Finding("PySpark", "warning", "not installed", f"for what needs Spark: {INSTALL}")
+        return
+    yield _pyspark(number)
+    if not is_client_alone():
+        yield _java()
+
+
+def _pyspark(number: str) -> Finding:
+    needed = Requirement(PYSPARK).specifier
+    home = os.environ.get("SPARK_HOME")
+    theirs = None if home is None else spark_version(home)
+    if not _allows(needed, number):
+        return Finding("PySpark", "failed", number, f"{needed} is needed, and the Spark of that")
+    if is_client_alone():
+        found = f"{number}, for Spark Connect alone"
+        return _if_tested("PySpark", number, _TESTED_SPARKS, found)
+    if theirs is not None and _minor(theirs) != _minor(number):
+        found = f"{number}, and SPARK_HOME has Spark {theirs}"
+        advice = "one does not run the other: unset SPARK_HOME, or pip uninstall pyspark"
+        return Finding("PySpark", "failed", found, advice)
+    return _if_tested("PySpark", number, _TESTED_SPARKS, number)
+
+
+def _minor(number: str) -> list[str]:
+    """The numbers that a platform keeps where it puts a word of its own behind them."""
+    return number.split(".")[:2]
 
 
 def _java() -> Finding:
@@ -139,9 +175,6 @@ def _extra(extra: str, needed: list[Requirement]) -> Finding:
 
 
 def _installed(package: str) -> str | None:
-    if package == "pyspark":
-        # It may come with a Spark that pip knows nothing of.
-        return pyspark.__version__
     try:
         return version(package)
     except PackageNotFoundError:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
 
 NO_ANSWER: Final = (Py4JError, PySparkException, AttributeError, TypeError, ValueError)
