@@ -68,6 +68,7 @@ class Program:
         *arguments: Any,
         cwd: Path | None = None,
         variables: Mapping[str, str | None] | None = None,
+        python: Path | None = None,
     ) -> None:
         """Start it.
 
@@ -76,13 +77,16 @@ class Program:
             arguments: texts, paths and numbers as they are; lists and dicts as JSON.
             cwd: its folder, unless it is the test's.
             variables: of its environment, beside those of the test; None leaves one out.
+            python: runs it, and finds no module of the tests'; theirs unless given.
         """
-        paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        paths: dict[str, str | None] = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        if python is not None:
+            paths = {"PYTHONPATH": None, "PYSPARK_PYTHON": None}
         # Modules and lines of code are run as a user has them run.
-        settings = SPARK if isinstance(program, Path) else {}
+        settings = SPARK if isinstance(program, Path) and python is None else {}
         merged = {**os.environ, **paths, **settings, **(variables or {})}
         self.process = subprocess.Popen(
-            [sys.executable, *_words(program), *map(_text, arguments)],
+            [str(python or sys.executable), *_words(program), *map(_text, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

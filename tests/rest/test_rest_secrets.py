@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from catalog_cases import new_metadata, properties_of
 
@@ -19,6 +18,7 @@ from requirements_catalog import RequirementsCatalog
 from rest_server import Fault, Server, served
 from s3_server import s3_server
 from s3_signatures import SignaturesChecked
+from s3_spark import connector
 
 JOB = Path(__file__).parent / "secret_job.py"
 CLIENT_SECRET = "kI9-client-s3cr3t/of+the=job"
@@ -122,10 +122,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def hadoop_aws() -> dict[str, str]:
     """Settings of a session with Hadoop's connector to S3, of the version that Spark has."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    version = next(jars.glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
     return {
-        "spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{version}",
+        "spark.jars.packages": connector(),
         # moto's server speaks HTTP/1.0, in which nobody answers `Expect: 100-continue`.
         "spark.hadoop.fs.s3a.connection.expect.continue": "false",
         "spark.hadoop.fs.s3a.attempts.maximum": "1",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from programs import run_program
+from s3_spark import connector
 
 pytestmark = pytest.mark.check
 
@@ -38,9 +38,7 @@ AT_MOST = {
 
 
 def test_a_statement_sends_no_request_more(tmp_path):
-    jars = Path(pyspark.__file__).parent / "jars"
-    version = next(jars.glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
-    settings = {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{version}"}
+    settings = {"spark.jars.packages": connector()}
     program = Path(__file__).with_name("store_requests.py")
     printed = run_program(program, tmp_path, json.dumps(settings))
     found = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from programs import run_program
+from s3_spark import connector
 
 pytestmark = pytest.mark.soak  # `test_store_requests` counts those of statements
 
@@ -19,9 +19,7 @@ def test_an_append_sends_one_or_three_requests_a_file_and_three_or_four(tmp_path
     The rest is metadata: a manifest, a list and the metadata file. A read asks twice for a small
     file: for its size and for the whole of it, and nobody else asks for its footer.
     """
-    jars = Path(pyspark.__file__).parent / "jars"
-    version = next(jars.glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
-    settings = {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{version}"}
+    settings = {"spark.jars.packages": connector()}
     program = Path(__file__).with_name("written_requests.py")
     printed = run_program(program, tmp_path, json.dumps(settings))
     found = [json.loads(line) for line in printed.splitlines() if line.startswith("[")]
