@@ -122,8 +122,8 @@ shells:
 .venv/.ready: requirements/spark43.txt
 	scripts/environment.sh .venv requirements/spark43.txt
 
-.venv41/.ready: requirements/spark41.txt
-	scripts/environment.sh .venv41 requirements/spark41.txt
+.venv40/.ready .venv41/.ready .venv42/.ready: .venv%/.ready: requirements/spark%.txt
+	scripts/environment.sh .venv$* requirements/spark$*.txt
 
 clean:
-	rm -rf .venv .venv41 .venvengines .venvtools site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants
+	rm -rf .venv .venv4? .venv4?-python* .venvengines .venvtools site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutants

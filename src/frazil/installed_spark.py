@@ -13,9 +13,9 @@ from typing import Final
 
 from frazil.errors import ConfigurationError
 
-PYSPARK: Final = "pyspark>=4.1,<5"
+PYSPARK: Final = "pyspark>=4.0,<5"
 """What the extra `local` brings; a PySpark that pip did not bring is asked for its version."""
-OLDEST_SPARK: Final = (4, 1)
+OLDEST_SPARK: Final = (4, 0)
 INSTALL: Final = (
     "pip install 'frazil[local]' brings it with Java; where there is a Spark, let SPARK_HOME name "
     "its folder, or start by its spark-submit"

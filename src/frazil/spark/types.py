@@ -27,6 +27,7 @@ from pyspark.sql import types as S
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 
 FIELD_ID_KEY: Final = "parquet.field.id"
 """The metadata key by which Spark's Parquet reader and writer know a field's id."""
@@ -129,15 +130,15 @@ def type_to_spark(
                 not iceberg_type.value_required,
             )
         case I.TimeType():
-            return S.TimeType(6) if support.time else S.LongType()
+            return TimeType(6) if support.time else S.LongType()
         case I.GeometryType(crs=crs):
             native = support.geospatial and _is_default(crs)
-            return S.GeometryType(WGS84_SRID) if native else S.BinaryType()
+            return GeometryType(WGS84_SRID) if native else S.BinaryType()
         case I.GeographyType(crs=crs, algorithm=algorithm):
             native = (
                 support.geospatial and _is_default(crs) and algorithm == I.DEFAULT_EDGE_ALGORITHM
             )
-            return S.GeographyType(WGS84_SRID) if native else S.BinaryType()
+            return GeographyType(WGS84_SRID) if native else S.BinaryType()
         case _:
             raise UnsupportedError(f"Spark has no type for Iceberg's {iceberg_type}")
 
@@ -182,11 +183,11 @@ def primitive_from_spark(spark_type: S.DataType) -> I.IcebergType | None:
         return known
     if isinstance(spark_type, S.DecimalType) and spark_type.scale >= 0:
         return I.DecimalType(spark_type.precision, spark_type.scale)
-    if isinstance(spark_type, S.TimeType):
+    if isinstance(spark_type, TimeType):
         return I.TimeType()
-    if isinstance(spark_type, S.GeometryType) and spark_type.srid == WGS84_SRID:
+    if isinstance(spark_type, GeometryType) and spark_type.srid == WGS84_SRID:
         return I.GeometryType()
-    if isinstance(spark_type, S.GeographyType) and spark_type.srid == WGS84_SRID:
+    if isinstance(spark_type, GeographyType) and spark_type.srid == WGS84_SRID:
         return I.GeographyType()
     return None
 

@@ -91,15 +91,6 @@ class Machine:
         maps: Any = getattr(self.jvm.scala.collection.immutable, "Map$")
         return getattr(maps, "MODULE$").empty()
 
-    def has_class(self, name: str) -> bool:
-        """Return whether there is a class of that name."""
-        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        try:
-            self.jvm.java.lang.Class.forName(name, False, loader)
-        except Py4JJavaError:
-            return False
-        return True
-
     def frame(self, spark: SparkSession, session: Any, plan: Any) -> DataFrame:
         """Return the DataFrame of a plan, which is analysed."""
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), spark)

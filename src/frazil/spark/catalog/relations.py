@@ -121,11 +121,13 @@ def _with(
     """A query with CTEs, each of which sees those before it."""
     ctes, done = node.cteRelations(), []
     for place in range(ctes.size()):
-        name, alias, depth = (ctes.apply(place).productElement(i) for i in range(3))
+        # Spark 4.1 has a third part, of recursion.
+        cte = ctes.apply(place)
+        name, alias, *depth = (cte.productElement(i) for i in range(cte.productArity()))
         own = hidden | {name.lower()} if node.allowRecursion() else hidden
         child = _in_scope(machine, alias.child(), rows, others, own)
         made = alias.copy(alias.identifier(), child)
-        done.append(machine.jvm.scala.Tuple3(name, made, depth))
+        done.append(cte.copy(name, made, *depth))
         hidden |= {name.lower()}
     child = _in_scope(machine, node.child(), rows, others, hidden)
     return node.copy(child, machine.sequence(done), node.allowRecursion())

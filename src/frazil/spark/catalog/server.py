@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.later import later
+from frazil.spark.abilities import tells_catalogs_options
 from frazil.spark.catalog.machine import Machine, machine_of, value_of
 from frazil.spark.catalog.sessions import (
     Attach,
@@ -30,8 +31,6 @@ else:
 
 _NANOSECONDS: Final = 1_000_000_000
 _TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
-_READ_OPTIONS: Final = "org.apache.spark.sql.connector.catalog.TableContext"
-"""A class of those Sparks that tell a catalog the options of a read."""
 
 _THRIFT_LOGINS: Final = ("LDAP", "KERBEROS")
 _THRIFT_LOGIN: Final = "spark.hive.server2.authentication"
@@ -130,7 +129,7 @@ class SparkServer:
         self._thrift: Any = None
         self._of_thrift: Any = None
         self._missing: dict[str, float] = {}
-        if listening.connect is not None and not self._machine.has_class(_READ_OPTIONS):
+        if listening.connect is not None and not tells_catalogs_options(self._machine.jvm):
             # It would answer a read of a branch or a snapshot with the rows of now.
             raise UnsupportedError(
                 f"Spark {spark.version} keeps from a catalog which branch, tag or snapshot a "

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -14,7 +12,7 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.values import to_bytes
-from frazil.spark.session.tasks import arrow_function
+from frazil.spark.session.tasks import value_function
 
 
 def single_values(parts: Sequence[str], kind: I.IcebergType) -> Column:
@@ -44,7 +42,7 @@ def single_values(parts: Sequence[str], kind: I.IcebergType) -> Column:
             return F.expr(f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01', {quoted})")
         case I.UUIDType():
             return F.expr(f"unhex(replace(cast({quoted} as string), '-', ''))")
-    return arrow_function(_Encoded(kind), S.BinaryType())(column)
+    return value_function(partial(to_bytes, kind), S.BinaryType())(column)
 
 
 def _four_bytes(expression: str) -> Column:
@@ -52,17 +50,3 @@ def _four_bytes(expression: str) -> Column:
     digits = f"lpad(hex(cast({expression} as bigint) & 4294967295), 8, '0')"
     swapped = " || ".join(f"substr({digits}, {start}, 2)" for start in (7, 5, 3, 1))
     return F.expr(f"unhex({swapped})")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Encoded:
-    """Values to their bytes, each distinct one of a batch once, in a Python worker."""
-
-    kind: I.IcebergType
-
-    def __call__(self, values: pa.Array) -> pa.Array:
-        if pa.types.is_time(values.type) or pa.types.is_timestamp(values.type):
-            values = values.cast(pa.int64())
-        distinct: Any = values.dictionary_encode()
-        encoded = [to_bytes(self.kind, value) for value in distinct.dictionary.to_pylist()]
-        return pa.array(encoded, pa.binary()).take(distinct.indices)

@@ -17,8 +17,10 @@ from frazil.format.puffin.theta_sketches import ThetaSketch, parse_theta_sketch
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import ORDERED_TYPES, NestedField
+from frazil.spark.abilities import HAS_THETA_SKETCHES
 from frazil.spark.maintenance.single_values import single_values
 from frazil.spark.maintenance.stats_results import TableStatsResult
+from frazil.spark.maintenance.theta_sketches import sketches_of
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.scan import Scan
 from frazil.storage.files import FileIO
@@ -115,11 +117,13 @@ def _sketches(
     if not fields:
         return []
     rows = Scan(table.spark, table.metadata, table.io, snapshot_id=snapshot.snapshot_id).to_df()
-    made = [
-        F.theta_sketch_agg(single_values(schema.name_path(field.field_id), field.field_type))
+    columns = [
+        single_values(schema.name_path(field.field_id), field.field_type)
         for field in fields.values()
     ]
-    [row] = rows.agg(*made).collect()
+    if not HAS_THETA_SKETCHES:
+        return sketches_of(rows, columns)
+    [row] = rows.agg(*map(F.theta_sketch_agg, columns)).collect()
     return [parse_theta_sketch(bytes(sketch)) for sketch in row]
 
 

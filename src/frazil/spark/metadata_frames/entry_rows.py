@@ -1,7 +1,8 @@
 """Files and entries of manifests as rows, decoded by executors.
 
 What is made of an entry's maps takes most of the time. It is the result of a function of its own,
-which Spark leaves out where no such column is asked for: a count, a list of paths.
+which Spark leaves out where no such column is asked for: a count, a list of paths. A Spark without
+such functions makes all of them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pyspark.sql import types as S
 
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.files.arrow.files import arrow_type
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.session.tasks import arrow_function, map_items
@@ -63,8 +65,8 @@ def entry_rows(
         tasks: a row a manifest.
         columns: of the table.
     """
-    if table == "holdings":
-        read = partial(_holdings, io, tables, columns, support)
+    if table == "holdings" or not HAS_ARROW_FUNCTIONS:
+        read = partial(_whole, io, tables, table, columns, support)
         return map_items(tasks, read, spark_schema(columns, support))
     place = I.NestedField(0, _PLACE, _PLACE_TYPE, required=True)
     plain = I.StructType((*without_maps(columns).fields, place))
@@ -116,14 +118,17 @@ def batches_of(
         yield record_batch(piece, columns, support)
 
 
-def _holdings(
+def _whole(
     io: FileIO,
     tables: EntryTables,
+    table: EntryTable,
     columns: I.StructType,
     support: SparkTypeSupport,
     task: dict[str, Any],
 ) -> Iterator[pa.RecordBatch]:
-    return batches_of(tables.holdings(io, manifest_of_task(task)), columns, support)
+    """The rows of a manifest, with what is made of maps."""
+    read = {"files": tables.files, "entries": tables.entries, "holdings": tables.holdings}[table]
+    return batches_of(read(io, manifest_of_task(task)), columns, support)
 
 
 def _entries(

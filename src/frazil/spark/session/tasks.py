@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from frazil.errors import (
     ConfigurationError,
@@ -29,6 +29,7 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.session import costs
 from frazil.spark.session.arrow_rows import spark_frame
 from frazil.spark.session.costs import Cost
@@ -168,6 +169,8 @@ def own_error(error: BaseException) -> FrazilError | None:
 def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Callable[..., Column]:
     """Return a function of columns that executors compute from their Arrow arrays.
 
+    There are none unless `HAS_ARROW_FUNCTIONS`.
+
     Args:
         function: takes an array of each column; called on an executor, so it must be picklable.
         kind: of what it returns.
@@ -175,9 +178,7 @@ def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Calla
     Raises:
         ConfigurationError: executors' Python cannot run it.
     """
-    # A thread that has no session finds out when its query runs.
-    with suppress(PySparkRuntimeError):
-        require_packages(SparkSession.active())
+    _require_packages()
     with warnings.catch_warnings():
         # Spark would rather see type hints, which it cannot read from an object.
         warnings.simplefilter("ignore", UserWarning)
@@ -187,6 +188,50 @@ def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Calla
             F.ArrowUDFType.SCALAR,  # type: ignore[attr-defined]
         )
     return made
+
+
+def value_function(function: Callable[[Any], Any], kind: S.DataType) -> Callable[..., Column]:
+    """Return a function of a column that executors compute value by value; NULL stays NULL.
+
+    Args:
+        function: takes a value as Python has it, one of the time as its number of microseconds;
+            called on an executor, so it must be picklable.
+        kind: of what it returns.
+
+    Raises:
+        ConfigurationError: executors' Python cannot run it.
+    """
+    if HAS_ARROW_FUNCTIONS:
+        return arrow_function(_EachValue(function, to_arrow_type(kind)), kind)
+    _require_packages()
+    # Pandas, which Arrow's values go through otherwise, makes floats of whole numbers beside NULL.
+    made: Callable[..., Column] = F.udf(partial(_unless_null, function), kind, useArrow=False)
+    return made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EachValue:
+    """A function of values as one of Arrow's arrays, called for each distinct value of a batch."""
+
+    function: Callable[[Any], Any]
+    kind: pa.DataType
+
+    def __call__(self, values: pa.Array) -> pa.Array:
+        if pa.types.is_time(values.type) or pa.types.is_timestamp(values.type):
+            values = values.cast(pa.int64())
+        distinct: Any = values.dictionary_encode()
+        found = [_unless_null(self.function, value) for value in distinct.dictionary.to_pylist()]
+        return pa.array(found, self.kind).take(distinct.indices)
+
+
+def _unless_null(function: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else function(value)
+
+
+def _require_packages() -> None:
+    # A thread that has no session finds out when its query runs.
+    with suppress(PySparkRuntimeError):
+        require_packages(SparkSession.active())
 
 
 def _forgetting(task: BatchTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

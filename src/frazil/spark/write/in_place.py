@@ -24,15 +24,10 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
+from frazil.spark.abilities import NO_ANSWER, class_named, module_named, streaming_class
 from frazil.spark.files.parquet.access import SparkAccess
+from frazil.spark.files.parquet.file_lists import session_of_lists
 from frazil.spark.files.parquet.s3a import scheme_of_writes
-from frazil.spark.files.parquet.spark_classes import (
-    NO_ANSWER,
-    class_named,
-    module_named,
-    session_of_lists,
-    streaming_class,
-)
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError, ValidationError
+from frazil.spark.abilities import TimeType
 from frazil.spark.session.facts import type_support
 
 _ACCEPTED: Final = (
@@ -253,7 +254,7 @@ def _spark_type(kind: pa.DataType) -> S.DataType:
     if is_.is_timestamp(kind):
         return S.TimestampType()
     if is_.is_time64(kind):
-        return S.TimeType(6)
+        return TimeType(6)
     if is_.is_decimal128(kind):
         return S.DecimalType(kind.precision, kind.scale)
     if is_.is_list(kind):

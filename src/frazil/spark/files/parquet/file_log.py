@@ -6,8 +6,7 @@ plan, so every row knows its file through ``_metadata.file_modification_time`` a
 
 Spark's Parquet reader numbers the rows of a file under a reserved name. A column of that name in a
 scan's schema is that number; `_metadata.row_index` is the same, but Spark makes a struct of it for
-every row. The reserved name is used for scans of one file, on the versions of Spark that it was
-tried on.
+every row. The reserved name is used for scans of one file.
 
 Where the log is switched off or does not work, the same files are handed over as plain paths and
 a row's ordinal is found through its path.
@@ -28,13 +27,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from frazil.errors import ConfigurationError
+from frazil.spark.abilities import number_of_rows_column
 from frazil.spark.files.parquet.access import WHOLE_SETTING, SparkAccess, reading_access
+from frazil.spark.files.parquet.file_lists import MANAGER_SETTING, names_manager
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.parquet.row_sizes import with_size_of_rows
-from frazil.spark.files.parquet.spark_classes import MANAGER_SETTING, names_manager
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.session import costs
-from frazil.spark.session.facts import temporary_settings
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.facts import is_connect, temporary_settings
 from frazil.spark.session.scratch import is_scratch_local, scratch_folder
 from frazil.storage.files import FileIO
 
@@ -53,7 +54,7 @@ _IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 _DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 ROW_NUMBERS_SETTING: Final = "frazil.read.row-numbers"
-"""Where a row's position comes from: ``reserved``, ``metadata``, or ``auto`` by Spark's version."""
+"""Where a row's position comes from: ``reserved``, ``metadata``, or ``auto``, by what Spark can."""
 
 READING_SETTINGS: Final = (
     FILE_LOG_SETTING,
@@ -99,7 +100,7 @@ class RowPlace:
 NAMED_PLACE: Final = RowPlace(ORDINAL, POSITION)
 """Where a row is whose scan has the columns `ORDINAL` and `POSITION`."""
 
-_NUMBERING_VERSIONS: Final = ("4.1.", "4.2.", "4.3.")
+_NUMBERING_SERVERS: Final = "4."
 
 # A reader that does not know the reserved name would say NULL, which must not pass for a position.
 _RESERVED_INDEX: Final = (
@@ -257,8 +258,18 @@ def _use_reserved_name(spark: SparkSession, file_count: int) -> bool:
     if choice == "auto":
         # Spark refuses both names in one scan, which it sees where it cannot narrow `_metadata` to
         # the fields in use. A scan of one file needs no `_metadata`.
-        return file_count == 1 and spark.version.startswith(_NUMBERING_VERSIONS)
+        return file_count == 1 and _NUMBERS_ROWS.get_or_make(spark, _numbers_rows)
     return choice == "reserved"
+
+
+def _numbers_rows(spark: SparkSession) -> bool:
+    """Whether the reader fills the reserved column; a server of Connect only tells its number."""
+    if is_connect(spark):
+        return spark.version.startswith(_NUMBERING_SERVERS)
+    return number_of_rows_column(spark._jvm) == ROW_INDEX_NAME
+
+
+_NUMBERS_ROWS: Final = BySession[bool]()
 
 
 def _read_through_log(

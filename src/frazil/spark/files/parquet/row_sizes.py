@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.spark.abilities import class_named, module_named
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
@@ -124,21 +125,13 @@ def _made(spark: SparkSession) -> _Makers:
     session: Any = spark
     jvm = session._jvm
     spark_sql = jvm.org.apache.spark.sql
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-
-    def of_name(name: str) -> Any:
-        return jvm.java.lang.Class.forName(name, True, loader)
-
-    def module(name: str) -> Any:
-        return of_name(f"{_CATALOG}.{name}$").getField("MODULE$").get(None)
-
-    table = module("CatalogTable")
-    count = of_name(f"{_CATALOG}.CatalogTable").getConstructors()[0].getParameterCount()
+    table = module_named(jvm, f"{_CATALOG}.CatalogTable")
+    count = class_named(jvm, f"{_CATALOG}.CatalogTable").getConstructors()[0].getParameterCount()
     arguments = [
         # Plans show the name of a relation: it has none.
         spark_sql.catalyst.TableIdentifier(""),
         spark_sql.catalyst.catalog.CatalogTableType.EXTERNAL(),
-        module("CatalogStorageFormat").empty(),
+        module_named(jvm, f"{_CATALOG}.CatalogStorageFormat").empty(),
         session.range(0)._jdf.schema(),
     ]
     defaults = range(len(arguments) + 1, count + 1)
@@ -150,8 +143,8 @@ def _made(spark: SparkSession) -> _Makers:
         table=table,
         arguments=arguments,
         statistics=names.index("stats"),
-        statistics_of=of_name(f"{_CATALOG}.CatalogStatistics").getConstructors()[0],
-        no_columns=getattr(module("CatalogStatistics"), "apply$default$3")(),
+        statistics_of=class_named(jvm, f"{_CATALOG}.CatalogStatistics").getConstructors()[0],
+        no_columns=getattr(module_named(jvm, f"{_CATALOG}.CatalogStatistics"), "apply$default$3")(),
         option=jvm.scala.Option,
         jvm=jvm,
     )

@@ -15,6 +15,7 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.types import WGS84_SRID, SparkTypeSupport, type_to_spark
 from frazil.spark.write.columns.align import Converter, converter
@@ -165,7 +166,7 @@ class StoreAssignment:
         """A value of a type that Spark lacks, in the type that it is read as."""
         wanted = type_to_spark(target, support=self._support)
         if type(source) is type(wanted):
-            return value.cast(wanted) if isinstance(wanted, S.TimeType) else value
+            return value.cast(wanted) if isinstance(wanted, TimeType) else value
         try:
             convert = converter(source, target, path)
         except SchemaMismatchError as error:
@@ -173,13 +174,13 @@ class StoreAssignment:
             return F.lit(None).cast(wanted)
         stored = value if convert is None else convert(value)
         match wanted:
-            case S.TimeType():
+            case TimeType():
                 return _time_of_micros(stored)
-            case S.GeometryType():
+            case GeometryType():
                 return F.call_function(
                     "st_setsrid", F.call_function("st_geomfromwkb", stored), F.lit(WGS84_SRID)
                 )
-            case S.GeographyType():
+            case GeographyType():
                 return F.call_function("st_geogfromwkb", stored)
             case _:
                 return stored
@@ -195,7 +196,7 @@ class StoreAssignment:
                 return None if each is None else lambda value: F.transform(value, each)
             case I.UUIDType() | I.FixedType() | I.TimeType():
                 kind = type_to_spark(target, support=self._support)
-                return None if isinstance(kind, S.TimeType) else converter(kind, target, path)
+                return None if isinstance(kind, TimeType) else converter(kind, target, path)
             case _:
                 return None
 

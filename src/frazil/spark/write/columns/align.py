@@ -21,6 +21,7 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
+from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.session.facts import select_with_metadata
 from frazil.spark.types import FIELD_ID_KEY, primitive_from_spark, type_to_spark
@@ -305,11 +306,11 @@ def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
         case I.TimestamptzNanoType():
             return isinstance(source, S.LongType | S.TimestampType)
         case I.TimeType():
-            return isinstance(source, S.LongType | S.TimeType)
+            return isinstance(source, S.LongType | TimeType)
         case I.GeometryType():
-            return isinstance(source, S.BinaryType | S.GeometryType)
+            return isinstance(source, S.BinaryType | GeometryType)
         case I.GeographyType():
-            return isinstance(source, S.BinaryType | S.GeographyType)
+            return isinstance(source, S.BinaryType | GeographyType)
         case I.StructType() | I.ListType() | I.MapType():
             return False
         case _:
@@ -351,7 +352,7 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
             return _checked(None, lambda v: F.octet_length(v) == length, problem)
         case I.TimeType():
             problem = f"a value of the column {path!r} is no microsecond of a day"
-            if isinstance(source, S.TimeType):
+            if isinstance(source, TimeType):
                 return _micros_of_time
             return _checked(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
         case I.TimestampNanoType() if isinstance(source, S.TimestampNTZType):

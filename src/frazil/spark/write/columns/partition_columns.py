@@ -7,9 +7,10 @@ nanoseconds bigints. No expression depends on the session's time zone.
 
 from __future__ import annotations
 
+from decimal import Decimal
+from functools import partial
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -34,7 +35,7 @@ from frazil.format.values.decimals import decimal_from_unscaled, largest_of, neg
 from frazil.format.values.hashing import bucket_hash
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_names
-from frazil.spark.session.tasks import arrow_function
+from frazil.spark.session.tasks import value_function
 from frazil.spark.write.columns.bucket_hash import bucket, bytes_hash, long_hash
 
 KEY_PREFIX: Final = "frazil_p"
@@ -160,7 +161,8 @@ def _hash(source_type: I.IcebergType, value: Column) -> Column:
         case I.UUIDType():
             return long_hash(F.unhex(F.replace(value, F.lit("-"), F.lit(""))))
         case I.DecimalType(precision=precision) if precision > _LONG_DIGITS:
-            return _hash_in_python(value)
+            # No bigint holds them.
+            return value_function(partial(bucket_hash, source_type), S.IntegerType())(value)
         case I.DecimalType():
             return bytes_hash(_minimal_bytes(_unscaled(source_type, value)))
         case _:
@@ -183,17 +185,6 @@ def _minimal_bytes(value: Column) -> Column:
     return F.substring(eight, F.lit(9) - length, length)
 
 
-def _hash_in_python(value: Column) -> Column:
-    """The hash of decimals that no bigint holds, through Arrow."""
-    return arrow_function(_decimal_hashes, S.IntegerType())(value)
-
-
-def _decimal_hashes(values: pa.Array) -> pa.Array:
-    source_type = I.DecimalType(values.type.precision, values.type.scale)
-    found = [None if v is None else bucket_hash(source_type, v) for v in values.to_pylist()]
-    return pa.array(found, pa.int32())
-
-
 def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
     match source_type:
         case I.IntegerType():
@@ -202,7 +193,7 @@ def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
             return _truncated_number(value, width, "bigint", -(1 << 63))
         case I.DecimalType(precision=precision, scale=scale):
             if precision == _MOST_DIGITS:
-                truncated = _truncated_in_python(value, width, scale)
+                truncated = _truncated_in_python(value, source_type, width)
                 is_lost = value.isNotNull() & truncated.isNull()
                 return F.when(is_lost, _below(value, source_type, width)).otherwise(truncated)
             step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
@@ -215,23 +206,19 @@ def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
             return F.substring(value, 1, width)
 
 
-def _truncated_in_python(value: Column, width: int, scale: int) -> Column:
-    """Decimals of 38 digits, whose difference Spark would round to fewer places, through Arrow.
+def _truncated_in_python(value: Column, source_type: I.DecimalType, width: int) -> Column:
+    """Decimals of 38 digits, whose difference Spark would round to fewer places.
 
     Null where the result has more digits.
     """
-    kind = S.DecimalType(_MOST_DIGITS, scale)
-    return arrow_function(_truncated_decimals, kind)(value, F.lit(width))
+    kind = S.DecimalType(source_type.precision, source_type.scale)
+    return value_function(partial(_truncated_decimal, source_type, width), kind)(value)
 
 
-def _truncated_decimals(values: pa.Array, widths: pa.Array) -> pa.Array:
-    precision, scale = values.type.precision, values.type.scale
-    source_type, smallest = I.DecimalType(precision, scale), negated(largest_of(precision, scale))
-    found = []
-    for value, width in zip(values.to_pylist(), widths.to_pylist(), strict=True):
-        truncated = TruncateTransform(width).apply(source_type, value)
-        found.append(truncated if truncated is not None and truncated >= smallest else None)
-    return pa.array(found, values.type)
+def _truncated_decimal(source_type: I.DecimalType, width: int, value: Decimal) -> Decimal | None:
+    truncated = TruncateTransform(width).apply(source_type, value)
+    smallest = negated(largest_of(source_type.precision, source_type.scale))
+    return truncated if truncated is not None and truncated >= smallest else None
 
 
 def _truncated_number(value: Column, width: int, spark_type: str, smallest: int) -> Column:

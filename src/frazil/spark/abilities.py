@@ -1,0 +1,110 @@
+"""What this Spark can do that not every Spark 4 can: all questions of that kind are asked here.
+
+Each is asked of what is there, and not of a number, so that a later Spark, or a platform's own, is
+taken for what it is. What one lacks is made in another way, or refused by `lacking`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql import types as S
+
+from frazil.errors import UnsupportedError
+from frazil.spark.gateway_errors import Py4JError
+
+HAS_ARROW_FUNCTIONS: Final = hasattr(F, "arrow_udf")
+"""Whether functions of columns get Arrow's arrays (Spark 4.1)."""
+
+HAS_THETA_SKETCHES: Final = hasattr(F, "theta_sketch_agg")
+"""Whether Spark makes the sketches of statistics (Spark 4.1)."""
+
+HAS_TIME_TYPE: Final = hasattr(S, "TimeType")
+"""Whether there are times of the day (Spark 4.1); else they are numbers of microseconds."""
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import GeographyType, GeometryType, TimeType
+else:
+
+    class _TypeOfOthers(S.DataType):
+        """Stands for a type that only other Sparks have: no value of this Spark is of it."""
+
+        def __init__(self, parameter: int) -> None:
+            self.precision = self.srid = parameter
+
+        def simpleString(self) -> str:
+            return f"{type(self).__name__[:-4].lower()}({self.precision})"
+
+    def _of_this_spark(name: str) -> type:
+        return getattr(S, name, None) or type(name, (_TypeOfOthers,), {})
+
+    TimeType = _of_this_spark("TimeType")
+    GeometryType = _of_this_spark("GeometryType")
+    GeographyType = _of_this_spark("GeographyType")
+
+NO_ANSWER: Final = (Py4JError, PySparkException, AttributeError, TypeError, ValueError)
+"""What asking for a class or a method raises that is not there, or not for everybody."""
+
+_STREAMING: Final = "org.apache.spark.sql.execution.streaming"
+_HOMES: Final = ("", "sinks.", "runtime.", "checkpointing.")
+
+_FILE_FORMAT: Final = "org.apache.spark.sql.execution.datasources.FileFormat"
+_TABLE_CONTEXT: Final = "org.apache.spark.sql.connector.catalog.TableContext"
+
+
+def lacking(what: str, *, since: str) -> UnsupportedError:
+    """Return the error for what this Spark lacks.
+
+    Args:
+        what: as a sentence goes on after "Spark 4.0.5 has no".
+        since: the first Spark that has it.
+    """
+    return UnsupportedError(f"Spark {pyspark.__version__} has no {what}: Spark {since} has")
+
+
+def class_named(jvm: Any, name: str) -> Any:
+    """Return Java's class of that name; `NO_ANSWER` without one."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.java.lang.Class.forName(name, True, loader)
+
+
+def has_class(jvm: Any, name: str) -> bool:
+    """Return whether there is a class of that name."""
+    try:
+        class_named(jvm, name)
+    except NO_ANSWER:
+        return False
+    return True
+
+
+def module_named(jvm: Any, name: str) -> Any:
+    """Return Scala's object of that name; `NO_ANSWER` without one."""
+    return class_named(jvm, f"{name}$").getField("MODULE$").get(None)
+
+
+def streaming_class(jvm: Any, name: str) -> Any:
+    """Return what makes objects of a class of Spark's file streams, which moved in 4.1.
+
+    `NO_ANSWER` without one.
+    """
+    for home in _HOMES:
+        full_name = f"{_STREAMING}.{home}{name}"
+        if has_class(jvm, full_name):
+            return getattr(jvm, full_name)
+    raise ValueError(f"this Spark has no {name}")
+
+
+def number_of_rows_column(jvm: Any) -> str | None:
+    """Return the name of the column that Spark's Parquet reader fills with the numbers of rows."""
+    try:
+        return str(module_named(jvm, _FILE_FORMAT).ROW_INDEX_TEMPORARY_COLUMN_NAME())
+    except NO_ANSWER:
+        return None
+
+
+def tells_catalogs_options(jvm: Any) -> bool:
+    """Return whether a catalog is told the options of a read (Spark 4.3)."""
+    return has_class(jvm, _TABLE_CONTEXT)
