@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check soak cells mutants lines test41 interop catalogs record-sql bench plots conformance lint docs java postgres shells engines interop-engines interop-tools clean
+.PHONY: demo test check soak cells mutants lines versions interop catalogs record-sql bench plots conformance lint docs java postgres shells engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -54,9 +54,11 @@ mutants: .venv/.ready java postgres
 lines: .venv/.ready java postgres
 	PYTHONPATH=scripts:tests $(PY) -m mutants lines $(if $(ALL),--missing) $(if $(RECORD),--record $(RECORD))
 
-# The first two circles on Spark 4.1.
-test41: .venv41/.ready java postgres
-	scripts/test.sh ci $(PY41)
+# The first two circles on every Spark and every Python of this machine: hours. SPARK=4.0 and PYTHON3=3.12 take
+# one, SLICE=1 a few tests of each kind of work.
+versions: .venv/.ready java postgres
+	$(PY) scripts/versions.py run $(if $(SPARK),--spark $(SPARK)) $(if $(PYTHON3),--python $(PYTHON3)) $(if $(SLICE),--slice)
+	$(PY) scripts/versions.py table --write
 
 # What the Java runtime, PyIceberg and DuckDB share with Frazil; `make check` takes a part of it.
 interop: .venv/.ready .venv41/.ready java

@@ -27,8 +27,8 @@ else:
     )
 
 _SHOWN: Final = frozenset({"pyarrow"})
-_TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
-_TESTED_SPARKS: Final = ((4, 1), (4, 3))
+TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+TESTED_SPARKS: Final = ((4, 0), (4, 1), (4, 2), (4, 3))
 _NOT_FOR_USERS: Final = frozenset({"demo", "dev", "java", "local"})
 
 
@@ -88,7 +88,7 @@ def _python() -> Finding:
     found = f"{platform.python_version()} at {sys.executable}"
     if not _allows(SpecifierSet(limits), platform.python_version()):
         return Finding("Python", "failed", found, f"Frazil needs Python {limits}")
-    return _if_tested("Python", platform.python_version(), _TESTED_PYTHONS, found)
+    return _if_tested("Python", platform.python_version(), TESTED_PYTHONS, found)
 
 
 def _package(needed: Requirement) -> Finding:
@@ -130,12 +130,12 @@ def _pyspark(number: str) -> Finding:
         return Finding("PySpark", "failed", number, f"{needed} is needed, and the Spark of that")
     if is_client_alone():
         found = f"{number}, for Spark Connect alone"
-        return _if_tested("PySpark", number, _TESTED_SPARKS, found)
+        return _if_tested("PySpark", number, TESTED_SPARKS, found)
     if theirs is not None and _minor(theirs) != _minor(number):
         found = f"{number}, and SPARK_HOME has Spark {theirs}"
         advice = "one does not run the other: unset SPARK_HOME, or pip uninstall pyspark"
         return Finding("PySpark", "failed", found, advice)
-    return _if_tested("PySpark", number, _TESTED_SPARKS, number)
+    return _if_tested("PySpark", number, TESTED_SPARKS, number)
 
 
 def _minor(number: str) -> list[str]:

@@ -1,0 +1,232 @@
+"""The Sparks and Pythons that Frazil runs on: tests it on them, and tells which it ran on.
+
+    versions.py run                        both circles on every Spark and every Python that is here
+    versions.py run --slice --spark 4.0    a few tests of each kind on Spark 4.0
+    versions.py of-commit                  the slice on one of them, which the commit's hash chooses
+    versions.py table                      README's table, from what ran
+    versions.py table --write              puts it into README and the page that shows it
+
+What `run` ran is noted in requirements/ran.json: of each Spark and Python the largest run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+RAN: Final = ROOT / "requirements" / "ran.json"
+SPARKS: Final = {
+    f"{path.stem[5]}.{path.stem[6:]}": path for path in sorted(ROOT.glob("requirements/spark*.txt"))
+}
+"""What is installed for each Spark, by its first two numbers."""
+EVERYDAY: Final = max(SPARKS)
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+SLICE: Final = ("tests/docs/test_docs_pages.py::test_the_blocks_of_a_page_run_in_order[README.md]",)
+"""A few quick tests of each kind of work that a Spark does for Frazil."""
+
+ALL, PART = "all", "slice"
+_PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "howto" / "managed-spark.md")
+_SHOWN: Final = re.compile(
+    r"(<!-- versions: scripts/versions.py table -->\n).*?(<!-- versions end -->)", re.DOTALL
+)
+_NEEDED: Final = "import ensurepip, sqlite3, ssl, sys, venv; print('%d.%d' % sys.version_info[:2])"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ran:
+    """What ran on a Spark and a Python.
+
+    Attributes:
+        spark, python: their versions.
+        what: `ALL` of the first two circles, or `PART` of them.
+        passed, skipped, failed: how many cases.
+    """
+
+    spark: str
+    python: str
+    what: str
+    passed: int
+    skipped: int
+    failed: int
+
+    @property
+    def cell(self) -> tuple[str, str]:
+        """The first two numbers of the versions."""
+        return _minor(self.spark), _minor(self.python)
+
+    def __str__(self) -> str:
+        said = "all" if self.what == ALL else "a part"
+        if self.failed:
+            return f"{said}: {self.failed} of {self.passed + self.failed} cases fail"
+        return f"{said}: {self.passed} cases"
+
+
+def pythons_here() -> dict[str, str]:
+    """The Pythons of this machine that an environment can be made of, by their first numbers.
+
+    The first is what environments are made of where nobody says which.
+    """
+    found: dict[str, str] = {}
+    given = os.environ.get("PYTHON")
+    for candidate in (given or "/usr/bin/python3", given or "python3", *_others()):
+        number = _answer([candidate, "-c", _NEEDED])
+        if number in PYTHONS:
+            found.setdefault(number, candidate)
+    return found
+
+
+def _others() -> Iterator[str]:
+    for number in PYTHONS:
+        yield from (path for path in [shutil.which(f"python{number}")] if path)
+        yield from map(str, Path.home().glob(f".pyenv/versions/{number}.*/bin/python3"))
+
+
+def _answer(command: Sequence[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def environment(spark: str, python: str, pythons: dict[str, str]) -> str:
+    """Make the environment of a Spark and a Python where it is not there; return its Python."""
+    requirements = SPARKS[spark]
+    number = spark.replace(".", "")
+    if python == next(iter(pythons)):
+        folder = ".venv" if spark == EVERYDAY else f".venv{number}"
+        subprocess.run(["make", f"{folder}/.ready"], cwd=ROOT, check=True)
+    else:
+        folder = f".venv{number}-python{python}"
+        ready = ROOT / folder / ".ready"
+        if not ready.exists() or ready.read_bytes() != requirements.read_bytes():
+            subprocess.run(
+                ["scripts/environment.sh", folder, str(requirements.relative_to(ROOT))],
+                cwd=ROOT,
+                env={**os.environ, "PYTHON": pythons[python]},
+                check=True,
+            )
+    return f"{folder}/bin/python"
+
+
+def run(spark: str, python: str, what: str, pythons: dict[str, str]) -> Ran:
+    """Run the tests on a Spark and a Python."""
+    started = time.monotonic()
+    program = environment(spark, python, pythons)
+    versions = "import platform, pyspark; print(pyspark.__version__, platform.python_version())"
+    numbers = (_answer([str(ROOT / program), "-c", versions]) or f"{spark} {python}").split()
+    print(f"Spark {numbers[0]} on Python {numbers[1]}: {what}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder, "told.xml")
+        circle = ["ci"] if what == ALL else ["test"]
+        cases = [] if what == ALL else SLICE
+        subprocess.run(
+            ["scripts/test.sh", *circle, program, f"--junitxml={told}", *cases],
+            cwd=ROOT,
+            env={"PROCESSES": "2", **os.environ},
+            check=False,
+        )
+        suite = ElementTree.parse(told).getroot().find("testsuite")  # noqa: S314 Of our own run.
+    if suite is None:
+        raise SystemExit("pytest told nothing of what it ran")
+    cases_run, skipped = int(suite.attrib["tests"]), int(suite.attrib["skipped"])
+    failed = int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+    ran = Ran(numbers[0], numbers[1], what, cases_run - skipped - failed, skipped, failed)
+    print(f"Spark {ran.spark} on Python {ran.python}: {ran}; {time.monotonic() - started:.0f} s")
+    return ran
+
+
+def recorded() -> list[Ran]:
+    """What ran on each Spark and Python."""
+    return [Ran(**each) for each in json.loads(RAN.read_text())] if RAN.exists() else []
+
+
+def record(ran: Ran) -> None:
+    """Note what ran, unless more did before on the same versions."""
+    known = {each.cell: each for each in recorded()}
+    before = known.get(ran.cell)
+    is_less = before is not None and before.what == ALL and ran.what == PART
+    if before is None or not is_less or before.spark != ran.spark:
+        known[ran.cell] = ran
+    lines = (json.dumps(asdict(each)) for each in sorted(known.values()))
+    RAN.write_text("[\n  " + ",\n  ".join(lines) + "\n]\n")
+
+
+def cell_of_commit(commit: str, pythons: Sequence[str]) -> tuple[str, str]:
+    """Which Spark and Python a commit's hash chooses, of those that are not everyday's."""
+    cells = [(spark, python) for spark in SPARKS for python in pythons]
+    cells.remove((EVERYDAY, pythons[0]))
+    return cells[int(commit, 16) % len(cells)]
+
+
+def table() -> str:
+    """The table of README: a line a Spark, a column a Python."""
+    known = {each.cell: each for each in recorded()}
+    pythons = sorted({python for _, python in known}, key=_parts)
+    sparks = sorted({spark for spark, _ in known}, key=_parts, reverse=True)
+    lines = [["Spark", *(f"Python {python}" for python in pythons)]]
+    for spark in sparks:
+        cells = [known.get((spark, python)) for python in pythons]
+        number = max((each.spark for each in cells if each is not None), key=_parts)
+        lines.append([number, *("not tried" if each is None else str(each) for each in cells)])
+    head, *rest = ("| " + " | ".join(line) + " |\n" for line in lines)
+    return head + "|---" * len(lines[0]) + "|\n" + "".join(rest)
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what is asked for; return how many runs failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    asked = commands.add_parser("run")
+    asked.add_argument("--spark", choices=SPARKS, action="append")
+    asked.add_argument("--python", choices=PYTHONS, action="append")
+    asked.add_argument("--slice", action="store_true")
+    commands.add_parser("of-commit").add_argument("commit", nargs="?", default="HEAD")
+    commands.add_parser("table").add_argument("--write", action="store_true")
+    given = parser.parse_args(arguments)
+    if given.command == "table":
+        print(table(), end="")
+        for page in _PAGES if given.write else ():
+            page.write_text(_SHOWN.sub(rf"\1\n{table()}\n\2", page.read_text()))
+        return 0
+    pythons = pythons_here()
+    if given.command == "of-commit":
+        commit = _answer(["git", "-C", str(ROOT), "rev-parse", given.commit]) or given.commit
+        spark, python = cell_of_commit(commit, list(pythons))
+        return min(run(spark, python, PART, pythons).failed, 1)
+    failed = 0
+    for spark in given.spark or SPARKS:
+        for python in given.python or pythons:
+            if python not in pythons:
+                print(f"there is no Python {python} here", file=sys.stderr)
+                return 2
+            ran = run(spark, python, PART if given.slice else ALL, pythons)
+            record(ran)
+            failed += bool(ran.failed)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
