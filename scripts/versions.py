@@ -140,7 +140,7 @@ def run(spark: str, python: str, what: str, pythons: dict[str, str]) -> Ran:
             env={"PROCESSES": "2", **os.environ},
             check=False,
         )
-        suite = ElementTree.parse(told).getroot().find("testsuite")  # noqa: S314 Of our own run.
+        suite = ElementTree.parse(told).getroot().find("testsuite")
     if suite is None:
         raise SystemExit("pytest told nothing of what it ran")
     cases_run, skipped = int(suite.attrib["tests"]), int(suite.attrib["skipped"])

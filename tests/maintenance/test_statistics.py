@@ -13,12 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_walk import local, metadata_of
+from pyspark.sql import functions as F
 
 from ci_share import only_in_soak
 from frazil.errors import FrazilError, InvalidDataFileError, ValidationError
 from frazil.format.changes import RemoveSchemas
 from frazil.format.puffin.files import blob_bytes, read_puffin_footer
 from frazil.format.puffin.theta_sketches import ThetaSketch, parse_theta_sketch
+from frazil.spark.abilities import HAS_THETA_SKETCHES
+from frazil.spark.maintenance.theta_sketches import sketches_of
 from frazil.table.commit.operation import MetadataOperation
 
 LIMIT = 2**63 - 1
@@ -165,6 +168,28 @@ def test_many_values_are_estimated(spark, lake):
     [count] = table.maintenance.compute_table_stats().distinct_counts.values()
     # 4096 hashes: the standard error is 1.6 %.
     assert abs(count - 100_000) < 8_000
+
+
+ODD = (
+    "if(id % 7 = 0, null, id - 5) as l",
+    "case id when 0 then double('NaN') when 1 then -0.0d when 2 then 0.0d else id / 3 end as d",
+    "if(id % 5 = 0, '', concat('ü', id % 50)) as s",
+    "cast(string(id % 9) as binary) as raw",
+    "cast(null as bigint) as none",
+    "if(id < 0, 1L, null) as rows",
+)
+
+
+@pytest.mark.skipif(not HAS_THETA_SKETCHES, reason="this Spark makes no sketches")
+def test_sketches_of_our_own_tasks_are_those_that_spark_makes(spark):
+    """They stand in for Spark's, where it makes none."""
+    rows = spark.range(300).selectExpr(*ODD)
+    columns = [F.col(name) for name in rows.columns]
+    [made] = rows.agg(*map(F.theta_sketch_agg, columns)).collect()
+    assert sketches_of(rows, columns) == [parse_theta_sketch(bytes(each)) for each in made]
+    [many] = sketches_of(spark.range(20_000), [F.col("id")])
+    assert len(many.hashes) <= 4096 and max(many.hashes) < many.theta
+    assert abs(many.estimate - 20_000) < 1_600
 
 
 # -- statistics of partitions ----

@@ -55,14 +55,17 @@ _FILE_FORMAT: Final = "org.apache.spark.sql.execution.datasources.FileFormat"
 _TABLE_CONTEXT: Final = "org.apache.spark.sql.connector.catalog.TableContext"
 
 
-def lacking(what: str, *, since: str) -> UnsupportedError:
+def lacking(what: str, *, since: str, instead: str) -> UnsupportedError:
     """Return the error for what this Spark lacks.
 
     Args:
         what: as a sentence goes on after "Spark 4.0.5 has no".
         since: the first Spark that has it.
+        instead: what to do on this one, as a sentence goes on.
     """
-    return UnsupportedError(f"Spark {pyspark.__version__} has no {what}: Spark {since} has")
+    return UnsupportedError(
+        f"Spark {pyspark.__version__} has no {what}: take Spark {since} or newer, or {instead}"
+    )
 
 
 def class_named(jvm: Any, name: str) -> Any:

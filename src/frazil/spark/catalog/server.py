@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
-from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.errors import ConfigurationError
 from frazil.later import later
-from frazil.spark.abilities import tells_catalogs_options
+from frazil.spark.abilities import lacking, tells_catalogs_options
 from frazil.spark.catalog.machine import Machine, machine_of, value_of
 from frazil.spark.catalog.sessions import (
     Attach,
@@ -131,10 +131,11 @@ class SparkServer:
         self._missing: dict[str, float] = {}
         if listening.connect is not None and not tells_catalogs_options(self._machine.jvm):
             # It would answer a read of a branch or a snapshot with the rows of now.
-            raise UnsupportedError(
-                f"Spark {spark.version} keeps from a catalog which branch, tag or snapshot a "
-                "client's spark.read asks for: serve Connect with Spark 4.3 or newer, or Thrift "
-                "alone"
+            raise lacking(
+                "way to tell a catalog which branch, tag or snapshot a client's spark.read asks "
+                "for",
+                since="4.3",
+                instead="serve Thrift alone",
             )
         serve_sessions(spark, attach)
 
