@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -42,7 +41,7 @@ def single_values(parts: Sequence[str], kind: I.IcebergType) -> Column:
             return F.expr(f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01', {quoted})")
         case I.UUIDType():
             return F.expr(f"unhex(replace(cast({quoted} as string), '-', ''))")
-    return value_function(partial(to_bytes, kind), S.BinaryType())(column)
+    return value_function(to_bytes, kind, S.BinaryType())(column)
 
 
 def _four_bytes(expression: str) -> Column:

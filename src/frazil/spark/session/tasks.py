@@ -29,6 +29,8 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
+from frazil.format import types as I
+from frazil.format.values.decimals import at_scale
 from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.session import costs
 from frazil.spark.session.arrow_rows import spark_frame
@@ -42,6 +44,9 @@ BatchTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 ItemTask = Callable[[dict[str, Any]], Iterable[pa.RecordBatch]]
 """What is done with one item, a row by its columns' names; it must be picklable likewise."""
+
+ValueFunction = Callable[[I.IcebergType, Any], Any]
+"""What is made of a value of a type; it must be picklable."""
 
 TaskSchema: TypeAlias = S.StructType | pa.Schema | str
 """The columns that a task yields, in Spark's types or Arrow's."""
@@ -190,22 +195,25 @@ def arrow_function(function: Callable[..., pa.Array], kind: S.DataType) -> Calla
     return made
 
 
-def value_function(function: Callable[[Any], Any], kind: S.DataType) -> Callable[..., Column]:
+def value_function(
+    function: ValueFunction, source: I.IcebergType, kind: S.DataType
+) -> Callable[..., Column]:
     """Return a function of a column that executors compute value by value; NULL stays NULL.
 
     Args:
-        function: takes a value as Python has it, one of the time as its number of microseconds;
-            called on an executor, so it must be picklable.
+        function: takes the type and an internal value; called on an executor, so it must be
+            picklable.
+        source: the column's type, a decimal, a number, or a time.
         kind: of what it returns.
 
     Raises:
         ConfigurationError: executors' Python cannot run it.
     """
     if HAS_ARROW_FUNCTIONS:
-        return arrow_function(_EachValue(function, to_arrow_type(kind)), kind)
+        return arrow_function(_EachValue(function, source, to_arrow_type(kind)), kind)
     _require_packages()
     # Pandas, which Arrow's values go through otherwise, makes floats of whole numbers beside NULL.
-    made: Callable[..., Column] = F.udf(partial(_unless_null, function), kind, useArrow=False)
+    made: Callable[..., Column] = F.udf(partial(_of_value, function, source), kind, useArrow=False)
     return made
 
 
@@ -213,19 +221,25 @@ def value_function(function: Callable[[Any], Any], kind: S.DataType) -> Callable
 class _EachValue:
     """A function of values as one of Arrow's arrays, called for each distinct value of a batch."""
 
-    function: Callable[[Any], Any]
+    function: ValueFunction
+    source: I.IcebergType
     kind: pa.DataType
 
     def __call__(self, values: pa.Array) -> pa.Array:
         if pa.types.is_time(values.type) or pa.types.is_timestamp(values.type):
             values = values.cast(pa.int64())
         distinct: Any = values.dictionary_encode()
-        found = [_unless_null(self.function, value) for value in distinct.dictionary.to_pylist()]
+        values = distinct.dictionary.to_pylist()
+        found = [_of_value(self.function, self.source, value) for value in values]
         return pa.array(found, self.kind).take(distinct.indices)
 
 
-def _unless_null(function: Callable[[Any], Any], value: Any) -> Any:
-    return None if value is None else function(value)
+def _of_value(function: ValueFunction, source: I.IcebergType, value: Any) -> Any:
+    if value is None:
+        return None
+    # What comes without Arrow has its digits, and not the scale of its type.
+    known = at_scale(value, source.scale) if isinstance(source, I.DecimalType) else value
+    return function(source, known)
 
 
 def _require_packages() -> None:

@@ -162,7 +162,7 @@ def _hash(source_type: I.IcebergType, value: Column) -> Column:
             return long_hash(F.unhex(F.replace(value, F.lit("-"), F.lit(""))))
         case I.DecimalType(precision=precision) if precision > _LONG_DIGITS:
             # No bigint holds them.
-            return value_function(partial(bucket_hash, source_type), S.IntegerType())(value)
+            return value_function(bucket_hash, source_type, S.IntegerType())(value)
         case I.DecimalType():
             return bytes_hash(_minimal_bytes(_unscaled(source_type, value)))
         case _:
@@ -212,10 +212,11 @@ def _truncated_in_python(value: Column, source_type: I.DecimalType, width: int) 
     Null where the result has more digits.
     """
     kind = S.DecimalType(source_type.precision, source_type.scale)
-    return value_function(partial(_truncated_decimal, source_type, width), kind)(value)
+    return value_function(partial(_truncated_decimal, width), source_type, kind)(value)
 
 
-def _truncated_decimal(source_type: I.DecimalType, width: int, value: Decimal) -> Decimal | None:
+def _truncated_decimal(width: int, source_type: I.IcebergType, value: Decimal) -> Decimal | None:
+    assert isinstance(source_type, I.DecimalType)
     truncated = TruncateTransform(width).apply(source_type, value)
     smallest = negated(largest_of(source_type.precision, source_type.scale))
     return truncated if truncated is not None and truncated >= smallest else None
