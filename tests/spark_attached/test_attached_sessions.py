@@ -279,7 +279,7 @@ def test_frazil_run(tmp_path):
 
 
 OTHERS = {
-    "spark-pipelines": "a shell script",
+    "spark-sql": "a shell script",
     "machine": "a program of this machine",
     "perl": "a script of perl",
     "bash": "a shell script",

@@ -44,8 +44,10 @@ HELD = [
 
 
 @pytest.mark.parametrize(("text", "expected"), HELD)
-def test_statements_within_statements(spark, lake, text, expected):
+def test_statements_within_statements(spark, lake, session, text, expected):
     """Spark runs what a statement holds, over the rows of then."""
+    # Spark 4.0 has scripts where they are switched on.
+    session(spark__sql__scripting__enabled="true")
     assert rows(spark, text) == expected
 
 

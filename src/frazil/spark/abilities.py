@@ -6,6 +6,7 @@ taken for what it is. What one lacks is made in another way, or refused by `lack
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
@@ -47,6 +48,9 @@ else:
 
 NO_ANSWER: Final = (Py4JError, PySparkException, AttributeError, TypeError, ValueError)
 """What asking for a class or a method raises that is not there, or not for everybody."""
+
+_REFUSALS: Final = ("Trace:", "does not exist")
+"""One of these is in what the bridge says where a method is not there, or not for everybody."""
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _HOMES: Final = ("", "sinks.", "runtime.", "checkpointing.")
@@ -98,6 +102,32 @@ def streaming_class(jvm: Any, name: str) -> Any:
         if has_class(jvm, full_name):
             return getattr(jvm, full_name)
     raise ValueError(f"this Spark has no {name}")
+
+
+def made_by(kind: Any, *arguments: Sequence[Any]) -> Any:
+    """Return what a class makes of the first arguments that it takes.
+
+    Args:
+        kind: of the virtual machine.
+        arguments: those of one Spark, then those of another.
+    """
+    *others, last = arguments
+    for each in others:
+        try:
+            return kind(*each)
+        except Py4JError as error:
+            if not is_refusal(error):
+                raise
+    return kind(*last)
+
+
+def is_refusal(error: Py4JError) -> bool:
+    """Whether the virtual machine says that it does not call this, and so did nothing.
+
+    What the called method raises is of another class. Of a lost connection nothing is told, and
+    nobody knows what was done.
+    """
+    return type(error) is Py4JError and any(part in str(error) for part in _REFUSALS)
 
 
 def number_of_rows_column(jvm: Any) -> str | None:

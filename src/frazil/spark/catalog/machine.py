@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.spark.abilities import made_by
 from frazil.spark.attached.sparks_errors import condition_of
 
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
@@ -147,7 +148,10 @@ class Machine:
         contexts = self.array(self.jvm.org.apache.spark.QueryContext, context)
         if "ParseException" in declared:
             none, place = self.jvm.scala.Option.empty(), self.catalyst.trees.CurrentOrigin.get()
-            return self.catalyst.parser.ParseException(none, place, condition, parameters, contexts)
+            said = (condition, parameters, contexts)
+            # Spark 4.0 asks where the statement ends, too.
+            kind = self.catalyst.parser.ParseException
+            return made_by(kind, (none, place, *said), (none, place, place, *said))
         return self.jvm.org.apache.spark.SparkRuntimeException(
             condition, parameters, cause, contexts, ""
         )

@@ -24,7 +24,13 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
-from frazil.spark.abilities import NO_ANSWER, class_named, module_named, streaming_class
+from frazil.spark.abilities import (
+    NO_ANSWER,
+    class_named,
+    is_refusal,
+    module_named,
+    streaming_class,
+)
 from frazil.spark.files.parquet.access import SparkAccess
 from frazil.spark.files.parquet.file_lists import session_of_lists
 from frazil.spark.files.parquet.s3a import scheme_of_writes
@@ -45,8 +51,6 @@ _PARAMETERS: Final = (
     "Configuration,Seq,Option,Seq,Map,int"
 )
 _LIST_VERSION: Final = 1
-_REFUSALS: Final = ("Trace:", "does not exist")
-"""One of these is in what the bridge says where a method is not there, or not for everybody."""
 
 _NAMED_AS: Final = "save"
 """What listeners hear of a write. Without a name Spark tells nobody that it ended, and how many
@@ -163,20 +167,11 @@ def _write(
             )
             makers.execution.withNewExecutionId(query, makers.name, body)
         except Py4JError as error:
-            if not _is_refusal(error):
+            if not is_refusal(error):
                 raise
             _MAKERS.put(rows.sparkSession, None)
             return None
         return list(_read_list(list_folder, folder))
-
-
-def _is_refusal(error: Py4JError) -> bool:
-    """Whether the virtual machine says that it does not call this, and so did nothing.
-
-    What the called method raises is of another class. Of a lost connection nothing is told, and
-    nobody knows what was written.
-    """
-    return type(error) is Py4JError and any(part in str(error) for part in _REFUSALS)
 
 
 def _named_output(frame: Any, query: Any, plan: Any) -> Any:
