@@ -138,6 +138,19 @@ def number_of_rows_column(jvm: Any) -> str | None:
         return None
 
 
+def may_have_variables(session: Any, plan: Any) -> bool:
+    """Return whether a plan of a classic session may read variables of it.
+
+    Spark 4.0 tells of no plan that it does: there it is whether the session has any.
+    """
+    try:
+        pattern = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.VARIABLE_REFERENCE()
+    except Py4JError:
+        manager = session._jsparkSession.sessionState().catalogManager()
+        return not manager.tempVariableManager().isEmpty()
+    return bool(plan.containsPattern(pattern))
+
+
 def tells_catalogs_options(jvm: Any) -> bool:
     """Return whether a catalog is told the options of a read (Spark 4.3)."""
     return has_class(jvm, _TABLE_CONTEXT)

@@ -109,6 +109,7 @@ _RESERVED_INDEX: Final = (
 )
 _METADATA_INDEX: Final = f"{METADATA_COLUMN}.row_index"
 
+_KNOWN_PATH: Final = "_frazil_known_path"
 _LOG_ORDINAL: Final = f"unix_millis({METADATA_COLUMN}.file_modification_time)"
 
 
@@ -320,7 +321,9 @@ def _read_through_paths(
         ).to_arrow()
     )
     path = _metadata(data, "file_path")
-    known = F.regexp_replace(path, "^file:/+", "file:/")
-    joined = data.join(F.broadcast(ordinals), known == ordinals["_frazil_path"], "left")
+    # Spark 4.0 makes no join whose condition has a hidden column.
+    known = data.withColumn(_KNOWN_PATH, F.regexp_replace(path, "^file:/+", "file:/"))
+    is_same = known[_KNOWN_PATH] == ordinals["_frazil_path"]
+    joined = known.join(F.broadcast(ordinals), is_same, "left")
     lost = F.raise_error(F.concat(F.lit("a file that the plan does not hold was read: "), path))
     return joined, lambda: F.coalesce(ordinals[ORDINAL], lost.cast("bigint"))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.spark.abilities import may_have_variables
 from frazil.spark.files.parquet.access import access_tag
 from frazil.spark.read.prepared import BYTES_PER_FILE
 from frazil.spark.session.facts import is_connect, prepare_session
@@ -149,9 +150,6 @@ def _plan_of(query: DataFrame) -> Any:
 
 def _lasts(spark: SparkSession, plan: Any) -> bool:
     """Whether equal plans ask for the same rows at any time: none tells the time or the user."""
-    jvm: Any = spark._jvm
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    return not any(
-        plan.containsPattern(pattern)
-        for pattern in (patterns.CURRENT_LIKE(), patterns.VARIABLE_REFERENCE())
-    )
+    session: Any = spark
+    patterns = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    return not (plan.containsPattern(patterns.CURRENT_LIKE()) or may_have_variables(session, plan))
