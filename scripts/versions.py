@@ -35,7 +35,20 @@ SPARKS: Final = {
 EVERYDAY: Final = max(SPARKS)
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 
-SLICE: Final = ("tests/docs/test_docs_pages.py::test_the_blocks_of_a_page_run_in_order[README.md]",)
+SLICE: Final = (
+    "tests/docs/test_docs_pages.py::test_the_blocks_of_a_page_run_in_order[README.md]",
+    "tests/maintenance/test_statistics.py",
+    "tests/spark_catalog/test_catalog_attached.py",
+    "tests/spark_changes/test_spark_changes_cases.py",
+    "tests/spark_deletes/test_spark_deletes_written.py",
+    "tests/spark_read/test_spark_read_file_log.py",
+    "tests/spark_row_level/test_row_level_one_join.py",
+    "tests/spark_sql/test_sql_repeated.py",
+    "tests/spark_stream/test_stream_rows.py",
+    "tests/spark_table/test_spark_table_metadata_cluster.py",
+    "tests/spark_write/test_spark_write_in_place.py",
+    "tests/spark_write/test_spark_write_transforms.py",
+)
 """A few quick tests of each kind of work that a Spark does for Frazil."""
 
 ALL, PART = "all", "slice"

@@ -34,6 +34,11 @@ HELD = [
         "SELECT top, two FROM s JOIN (SELECT 2 AS two) merge'",
         [(3, 2)],
     ),
+    (
+        "EXECUTE IMMEDIATE 'WITH c AS (SELECT id FROM lake.db.t), t AS (SELECT max(id) AS top "
+        "FROM c) SELECT top FROM t'",
+        [(3,)],
+    ),
     ("SELECT max(id) FROM IDENTIFIER('lake.db' || '.t')", [(3,)]),
     ("BEGIN DECLARE m INT DEFAULT 2; SELECT id FROM lake.db.t WHERE id > m; END", [(3,)]),
     (
