@@ -27,7 +27,9 @@ HAS_TIME_TYPE: Final = hasattr(S, "TimeType")
 """Whether there are times of the day (Spark 4.1); else they are numbers of microseconds."""
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import GeographyType, GeometryType, TimeType
+    from pyspark.sql.types import GeographyType as GeographyType
+    from pyspark.sql.types import GeometryType as GeometryType
+    from pyspark.sql.types import TimeType as TimeType
 else:
 
     class _TypeOfOthers(S.DataType):
@@ -56,6 +58,7 @@ _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _HOMES: Final = ("", "sinks.", "runtime.", "checkpointing.")
 
 _FILE_FORMAT: Final = "org.apache.spark.sql.execution.datasources.FileFormat"
+_VARIANTS: Final = "org.apache.parquet.schema.LogicalTypeAnnotation$VariantLogicalTypeAnnotation"
 _TABLE_CONTEXT: Final = "org.apache.spark.sql.connector.catalog.TableContext"
 
 
@@ -149,6 +152,11 @@ def may_have_variables(session: Any, plan: Any) -> bool:
         manager = session._jsparkSession.sessionState().catalogManager()
         return not manager.tempVariableManager().isEmpty()
     return bool(plan.containsPattern(pattern))
+
+
+def reads_variants(jvm: Any) -> bool:
+    """Return whether Spark's Parquet reader knows files with variants (Spark 4.1)."""
+    return has_class(jvm, _VARIANTS)
 
 
 def tells_catalogs_options(jvm: Any) -> bool:

@@ -31,6 +31,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
+from frazil.spark.files.parquet.variant_files import check_variants
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text
 from frazil.spark.session import costs
@@ -316,7 +317,12 @@ class FileWrite:
     def staged(
         self, spark: SparkSession, aligned: DataFrame, tell: Callable[[WriteProgress], None]
     ) -> list[DataFile]:
-        """Fill the folder; return the entries of its files in the order of their paths."""
+        """Fill the folder; return the entries of its files in the order of their paths.
+
+        Raises:
+            UnsupportedError: Spark could not read them.
+        """
+        check_variants(spark, self.schema)
         if self.takes_arrow:
             return self.with_arrow(aligned)
         written = self.natively(spark, aligned)

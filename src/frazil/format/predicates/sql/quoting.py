@@ -128,10 +128,12 @@ def string_text(value: str) -> str:
 
 def double_text(value: float) -> str:
     """A double literal; infinities and NaN as casts."""
-    if math.isfinite(value):
-        return f"{value!r}D"
+    return f"{value!r}D" if math.isfinite(value) else _not_finite_text(value, "DOUBLE")
+
+
+def _not_finite_text(value: float, kind: str) -> str:
     name = "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    return f"CAST('{name}' AS DOUBLE)"
+    return f"CAST('{name}' AS {kind})"
 
 
 def decimal_text(value: Decimal) -> str:
@@ -190,8 +192,10 @@ def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
             return str(value)
         case LongType():
             return f"{value}L"
+        case FloatType() if not math.isfinite(value):
+            return _not_finite_text(value, "FLOAT")
         case FloatType() if _is_float32(value):
-            return f"{value!r}F" if math.isfinite(value) else double_text(value)
+            return f"{value!r}F"
         case FloatType() | DoubleType():
             return double_text(value)
         case DecimalType():

@@ -25,6 +25,7 @@ from frazil.spark.files.parquet.file_log import (
     RowPlace,
     read_parquet,
 )
+from frazil.spark.files.parquet.variant_files import check_variants
 from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
 
@@ -223,6 +224,7 @@ def _scanned(
         found_by_name: ids of columns that files have under the names that the scan gives them, so
             that Spark pushes conditions on them.
     """
+    check_variants(context.spark, context.metadata.schema)
     parquet = read_parquet(
         context.spark,
         files.select(
