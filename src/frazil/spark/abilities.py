@@ -30,20 +30,23 @@ if TYPE_CHECKING:
     from pyspark.sql.types import GeographyType as GeographyType
     from pyspark.sql.types import GeometryType as GeometryType
     from pyspark.sql.types import TimeType as TimeType
-else:
 
-    class _TypeOfOthers(S.DataType):
-        """Stands for a type that only other Sparks have: no value of this Spark is of it."""
 
-        def __init__(self, parameter: int) -> None:
-            self.precision = self.srid = parameter
+class _TypeOfOthers(S.DataType):
+    """Stands for a type that only other Sparks have: no value of this Spark is of it."""
 
-        def simpleString(self) -> str:
-            return f"{type(self).__name__[:-4].lower()}({self.precision})"
+    def __init__(self, parameter: int) -> None:
+        self.precision = self.srid = parameter
 
-    def _of_this_spark(name: str) -> type:
-        return getattr(S, name, None) or type(name, (_TypeOfOthers,), {})
+    def simpleString(self) -> str:
+        return f"{type(self).__name__[:-4].lower()}({self.precision})"
 
+
+def _of_this_spark(name: str) -> type:
+    return getattr(S, name, None) or type(name, (_TypeOfOthers,), {})
+
+
+if not TYPE_CHECKING:
     TimeType = _of_this_spark("TimeType")
     GeometryType = _of_this_spark("GeometryType")
     GeographyType = _of_this_spark("GeographyType")
