@@ -22,13 +22,13 @@ def test_a_page_shows_the_table_of_what_ran(page):
     assert SHOWN.findall((ROOT / page).read_text()) == [f"\n{versions.table()}\n"]
 
 
-def test_classifiers_and_the_doctor_name_the_pythons_and_sparks_that_tests_passed_on():
+def test_classifiers_and_the_doctor_name_each_python_and_spark_that_tests_passed_on():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
     pythons = {each.cell[1] for each in PASSED}
     sparks = {each.cell[0] for each in PASSED}
-    assert set(stated) == pythons == {".".join(map(str, each)) for each in TESTED_PYTHONS}
-    assert sparks == {".".join(map(str, each)) for each in TESTED_SPARKS} == set(versions.SPARKS)
+    assert set(stated) == {".".join(map(str, each)) for each in TESTED_PYTHONS} >= pythons
+    assert set(versions.SPARKS) == {".".join(map(str, each)) for each in TESTED_SPARKS} >= sparks
 
 
 def test_a_commit_chooses_a_spark_or_a_python_that_is_not_everydays():
