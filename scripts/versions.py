@@ -52,6 +52,7 @@ SLICE: Final = (
 """A few quick tests of each kind of work that a Spark does for Frazil."""
 
 ALL, PART = "all", "slice"
+_BY_CI: Final = "all: at each change, by CI"
 _PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "howto" / "managed-spark.md")
 _SHOWN: Final = re.compile(
     r"(<!-- versions: scripts/versions.py table -->\n).*?(<!-- versions end -->)", re.DOTALL
@@ -202,7 +203,10 @@ def table() -> str:
     for spark in sparks:
         cells = [known.get((spark, python)) for python in pythons]
         number = max((each.spark for each in cells if each is not None), key=_parts)
-        lines.append([number, *("not tried" if each is None else str(each) for each in cells)])
+        said = ["not tried" if each is None else str(each) for each in cells]
+        if spark == EVERYDAY:
+            said[pythons.index(PYTHONS[0])] = _BY_CI
+        lines.append([number, *said])
     head, *rest = ("| " + " | ".join(line) + " |\n" for line in lines)
     return head + "|---" * len(lines[0]) + "|\n" + "".join(rest)
 

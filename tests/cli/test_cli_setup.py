@@ -231,7 +231,7 @@ def test_the_doctor_looks_at_versions_and_extras(home):
     assert all(line.startswith("ok ") for line in lines)
 
 
-PYTHONS = {"3.13.1": "ok", "3.14.0": "warning", "3.10.2": "failed"}
+PYTHONS = {"3.14.0": "ok", "3.15.0": "warning", "3.10.2": "failed"}
 
 
 @pytest.mark.parametrize("number", PYTHONS)
@@ -349,10 +349,10 @@ STATED = [
     "tomli; python_version < '3.11'",
 ]
 VERSIONS = {
-    "a lower limit": ("pyspark", "4.1.0", "ok"),
-    "below it": ("pyspark", "4.0.9", "failed"),
+    "a lower limit": ("pyspark", "4.0.0", "ok"),
+    "below it": ("pyspark", "3.5.9", "failed"),
     "above": ("pyspark", "5.0", "failed"),
-    "not tested": ("pyspark", "4.2.0", "warning"),
+    "not tested": ("pyspark", "4.4.0", "warning"),
     "a number of two digits": ("pyarrow", "9.9", "failed"),
     "one to come": ("pyarrow", "27.0.0rc1", "ok"),
     "none": ("pyarrow", None, "failed"),

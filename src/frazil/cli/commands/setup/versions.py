@@ -27,7 +27,7 @@ else:
     )
 
 _SHOWN: Final = frozenset({"pyarrow"})
-TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13), (3, 14))
 TESTED_SPARKS: Final = ((4, 0), (4, 1), (4, 2), (4, 3))
 _NOT_FOR_USERS: Final = frozenset({"demo", "dev", "java", "local"})
 
