@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
@@ -22,6 +23,9 @@ HAS_ARROW_FUNCTIONS: Final = hasattr(F, "arrow_udf")
 
 HAS_THETA_SKETCHES: Final = hasattr(F, "theta_sketch_agg")
 """Whether Spark makes the sketches of statistics (Spark 4.1)."""
+
+HAS_PLACEMENT: Final = hasattr(DataFrame, "repartitionById")
+"""Whether rows say by a number in which task they are (Spark 4.1)."""
 
 HAS_TIME_TYPE: Final = hasattr(S, "TimeType")
 """Whether there are times of the day (Spark 4.1); else they are numbers of microseconds."""

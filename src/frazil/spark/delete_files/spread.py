@@ -22,6 +22,7 @@ from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text, entry_to_text
 from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
+from frazil.spark.session.placement import repartition_by_id
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.arrow import name_in_task
 from frazil.storage.file_kinds import FileKind
@@ -59,7 +60,7 @@ def written_by_executors(
         assert found.rows is not None
         rows, read = _joined(spark, found.rows, targets, tasks), _joined_files
     task = partial(_encoded, read, staging, encoder, kind, operation_id)
-    placed = rows.repartitionById(count, _TASK).sortWithinPartitions(KEY)
+    placed = repartition_by_id(rows, count, _TASK).sortWithinPartitions(KEY)
     told = map_batches(placed.drop(_TASK), task, _RESULT).toArrow()
     entries = [
         NewEntry(

@@ -13,6 +13,7 @@ from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
 from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
+from frazil.spark.session.placement import repartition_by_id
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
 
@@ -93,7 +94,7 @@ class Placement:
             case "range":
                 return df.repartitionByRange(self.tasks, *first, *ordering)
             case "task":
-                return df.repartitionById(self.tasks, self.task)
+                return repartition_by_id(df, self.tasks, self.task)
             case _:
                 return df.coalesce(self.tasks)
 

@@ -31,6 +31,7 @@ from frazil.spark.maintenance.compaction.known_deletes import KnownDeletes
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
 from frazil.spark.session.packages import have_packages, lacks_packages
+from frazil.spark.session.placement import repartition_by_id
 from frazil.spark.session.tasks import map_batches, own_error
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
 from frazil.spark.write.files import FileWrite
@@ -203,7 +204,7 @@ def _copied_there(
     files: Target, copy: _Copy, sources: pa.Table, tasks: int
 ) -> list[Mapping[str, Any]]:
     """Let executors copy."""
-    spread = files.spark.createDataFrame(sources, _SOURCES).repartitionById(tasks, "file")
+    spread = repartition_by_id(files.spark.createDataFrame(sources, _SOURCES), tasks, "file")
     rows = map_batches(spread, copy, "entry string, left int").collect()
     return [row.asDict() for row in rows]
 
