@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
-from frazil.errors import ConfigurationError
+from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.later import later
 from frazil.spark.abilities import lacking, tells_catalogs_options
 from frazil.spark.catalog.machine import Machine, machine_of, value_of
