@@ -209,7 +209,7 @@ def test_usage(run):
     assert "Examples:" in run("--help", warehouse=None)
     assert "KEY=VALUE" in run("-p", "x", "tables", code=2, warehouse=None)
     for setting in ("spark.x", "=1"):
-        words = ("spark-server", "--thrift", "0", "--conf", setting)
+        words = ("spark-server", "--thrift", "10000", "--conf", setting)
         assert f"--conf {setting}: a setting is KEY=VALUE" in run(*words, code=1)
     assert run("--version", warehouse=None).startswith("frazil, version ")
     assert "nothing is known of the catalog" in run(
