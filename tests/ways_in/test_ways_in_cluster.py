@@ -17,7 +17,7 @@ from spark_local.archives import frazil_archive, spark_archive
 from ways_in.cluster import CONNECTORS, cluster, need_namespaces
 from ways_in.environments import environment
 
-pytestmark = pytest.mark.check
+pytestmark = pytest.mark.soak
 
 JOB = Path(__file__).with_name("cluster_job.py")
 ALL, ZIPPED, ADDED, NOTHING = "in the environment", "--py-files", "addPyFile", "not there"
