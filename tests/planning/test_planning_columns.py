@@ -415,7 +415,7 @@ GOOD = _manifest_bytes([_row(i, {"lower_bounds": {1: b"abcdefgh"}}) for i in ran
         (b"PAR1 and more", InvalidManifestError, "not an Avro file"),
         (b"AGS1 and more", UnsupportedError, "encrypted"),
         (GOOD[:-100], InvalidManifestError, "cut short"),
-        (GOOD[:-1] + b"x", InvalidManifestError, "sync marker"),
+        (GOOD[:-1] + bytes([GOOD[-1] ^ 1]), InvalidManifestError, "sync marker"),
         (GOOD[:100], InvalidManifestError, "damaged"),
         (
             GOOD.replace(b"manifest_entry", b"manifest_entr\xff"),

@@ -41,9 +41,10 @@ def made(lake: Lake, spark: SparkSession) -> frazil.Table:
     return table
 
 
+@pytest.mark.check
 def test_plans_are_those_of_the_driver(lake: Lake, spark: SparkSession, on_executors: Any) -> None:
     table = made(lake, spark)
-    asked = ["city = 'c1'", "id >= 100 and x < 3", "x > 1e9", "id in (4, 105, 207)"]
+    asked = ["id >= 100 and x < 3", "id in (4, 105, 207)"]
     before = [table.scan(where).plan() for where in asked]
     counts = [table.scan(where).to_df().count() for where in asked]
     on_executors()

@@ -90,7 +90,9 @@ def test_what_stays_is_a_typed_error_that_counts(
     server.take()
     with pytest.raises(StorageError, match=r"cannot read .*asked 4 times"):
         io.read(f"{bucket}/f")
-    assert len(server.take()) == 4
+    # A late answer to another case is among the requests.
+    place = f"/{bucket.removeprefix('s3://')}/"
+    assert len([each for each in server.take().requests if each.path.startswith(place)]) == 4
 
 
 def test_a_refusal_is_not_asked_again(server: CountedStore, io: FileIO, bucket: str) -> None:

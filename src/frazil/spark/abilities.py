@@ -6,17 +6,21 @@ taken for what it is. What one lacks is made in another way, or refused by `lack
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import mmh3
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
 from frazil.spark.gateway_errors import Py4JError
+
+_SEED: Final = 42
 
 HAS_ARROW_FUNCTIONS: Final = hasattr(F, "arrow_udf")
 """Whether functions of columns get Arrow's arrays (Spark 4.1)."""
@@ -169,3 +173,23 @@ def reads_variants(jvm: Any) -> bool:
 def tells_catalogs_options(jvm: Any) -> bool:
     """Return whether a catalog is told the options of a read (Spark 4.3)."""
     return has_class(jvm, _TABLE_CONTEXT)
+
+
+def repartition_by_id(rows: DataFrame, tasks: int, number: Column | str) -> DataFrame:
+    """Return rows in tasks, each in that of its number, modulo their count."""
+    if HAS_PLACEMENT:
+        return rows.repartitionById(tasks, number)
+    column = F.col(number) if isinstance(number, str) else number
+    place = F.pmod(column.cast("int"), F.lit(tasks)) + 1
+    keys = F.array(*map(F.lit, _keys(tasks)))
+    return rows.repartition(tasks, F.element_at(keys, place))
+
+
+def _keys(tasks: int) -> list[int]:
+    """An int for each task that Spark's hash puts there."""
+    found: dict[int, int] = {}
+    key = 0
+    while len(found) < tasks:
+        found.setdefault(mmh3.hash(struct.pack("<i", key), _SEED, signed=True) % tasks, key)
+        key += 1
+    return [found[task] for task in range(tasks)]

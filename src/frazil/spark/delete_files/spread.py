@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format.types import StructType
+from frazil.spark.abilities import repartition_by_id
 from frazil.spark.delete_files.earlier import DeleteTargets, EarlierDeletes
 from frazil.spark.delete_files.encode import Encoder, FileDeletes, NewEntry
 from frazil.spark.deletes.bitmap import KEY, WORDS, Longs, Words, by_file
@@ -22,7 +23,6 @@ from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text, entry_to_text
 from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
-from frazil.spark.session.placement import repartition_by_id
 from frazil.spark.session.tasks import map_batches
 from frazil.spark.write.arrow import name_in_task
 from frazil.storage.file_kinds import FileKind

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from frazil.format.schema import Schema
 from frazil.format.sorting import NullOrder, SortDirection, SortField, SortOrder
+from frazil.spark.abilities import repartition_by_id
 from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
-from frazil.spark.session.placement import repartition_by_id
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 
 

@@ -24,6 +24,7 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.spark.abilities import repartition_by_id
 from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
 from frazil.spark.maintenance.compaction.groups import FileGroup
@@ -31,7 +32,6 @@ from frazil.spark.maintenance.compaction.known_deletes import KnownDeletes
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
 from frazil.spark.session.packages import have_packages, lacks_packages
-from frazil.spark.session.placement import repartition_by_id
 from frazil.spark.session.tasks import map_batches, own_error
 from frazil.spark.write.arrow import ArrowTask, arrow_schema
 from frazil.spark.write.files import FileWrite
