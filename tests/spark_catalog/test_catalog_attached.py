@@ -88,6 +88,8 @@ VARIABLES = [
 @pytest.mark.parametrize(("text", "expected"), VARIABLES)
 def test_variables_in_changes(spark, lake, text, expected):
     """Of the session or of a script; a column goes before."""
+    if text.startswith("BEGIN") and pyspark.__version__ < "4.1":
+        pytest.skip("Spark 4.0 tells no variables of scripts")
     spark.sql("DECLARE OR REPLACE VARIABLE which BIGINT DEFAULT 2")
     try:
         spark.sql(text).collect()

@@ -7,6 +7,7 @@ import pytest
 from ci_share import only_in_soak
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.snapshots import Snapshot
+from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.metadata_frames.placed_rows import agrees_with_list, counts_in_list
 from frazil.spark.session import costs
 
@@ -68,6 +69,7 @@ def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, vers
         assert shown(found) == shown(expected), name
 
 
+@pytest.mark.skipif(not HAS_ARROW_FUNCTIONS, reason="its functions get no arrays of Arrow")
 def test_a_count_starts_no_python(lake, spark, executors, capsys):
     """Of a snapshot that removed a file, which is an entry and no file of it."""
     table = made(lake, spark, "db.t", ("city",), 2)
@@ -125,6 +127,7 @@ def test_tables_without_snapshots(lake, executors):
         assert getattr(table.inspect.dataframes, name)().count() == 0, name
 
 
+@pytest.mark.skipif(not HAS_ARROW_FUNCTIONS, reason="its functions get no arrays of Arrow")
 @pytest.mark.check
 @pytest.mark.parametrize("name", ["all_files", "all_entries"])
 def test_what_is_made_of_maps_is_left_out_where_nobody_asks(lake, spark, executors, capsys, name):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 import mmh3
@@ -16,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
+from pyspark.sql.streaming.listener import QueryStartedEvent
 
 from frazil.errors import UnsupportedError
 from frazil.spark.gateway_errors import Py4JError
@@ -24,6 +26,9 @@ _SEED: Final = 42
 
 HAS_ARROW_FUNCTIONS: Final = hasattr(F, "arrow_udf")
 """Whether functions of columns get Arrow's arrays (Spark 4.1)."""
+
+HAS_JOB_TAGS: Final = "jobTags" in signature(QueryStartedEvent.__init__).parameters
+"""Whether the start of a query tells the tags of its thread (Spark 4.1)."""
 
 HAS_THETA_SKETCHES: Final = hasattr(F, "theta_sketch_agg")
 """Whether Spark makes the sketches of statistics (Spark 4.1)."""

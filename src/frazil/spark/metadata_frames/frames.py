@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.format import types as I
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.metadata_frames.cluster import (
     Cluster,
     is_planned_here,
@@ -178,7 +179,8 @@ class MetadataFrames(OnDriver):
             self._inspector.snapshot_of(**moment), every
         )
         is_many = len(manifests) > costs.ITEMS_IN_FUNCTION
-        if counts is None or not is_listed or is_many or is_small(manifests):
+        is_told = counts is not None and is_listed and HAS_ARROW_FUNCTIONS
+        if counts is None or not is_told or is_many or is_small(manifests):
             return self._entries(table, manifests)
         prepare_session(self._spark)
         return PlacedRows(

@@ -8,10 +8,12 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from frazil.spark.abilities import has_class
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parsers.spark_parser import parsed_expression
 
 _BETWEEN: Final = "\x01"
+_OF_SCRIPTS: Final = "org.apache.spark.sql.catalyst.SqlScriptingContextManager"
 _OF_THE_SESSION: Final = ((), ("session",), ("system", "session"))
 """What can stand before the name of a session's variable."""
 
@@ -58,8 +60,10 @@ class _Variables:
         self._sequence = session._jvm.PythonUtils.toSeq
         own = state.catalogManager().tempVariableManager()
         self._own = None if own.isEmpty() else own
-        context = session._jvm.org.apache.spark.sql.catalyst.SqlScriptingContextManager.get()
         self._of_script = None
+        if not has_class(session._jvm, _OF_SCRIPTS):
+            return
+        context = session._jvm.org.apache.spark.sql.catalyst.SqlScriptingContextManager.get()
         if context.isDefined():
             manager = context.get().getVariableManager()
             if str(manager.getClass().getName()).startswith("scala."):

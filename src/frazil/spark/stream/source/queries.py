@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from frazil.errors import ValidationError
+from frazil.spark.abilities import HAS_JOB_TAGS
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import checkpoint_of_query, sources_of_query
 from frazil.spark.stream.source.follower import Follower
@@ -230,7 +231,7 @@ class _Listener(JStreamingQueryListener):
             runId=UUID(str(event.runId().toString())),
             name=event.name(),
             timestamp=event.timestamp(),
-            jobTags=set(),
+            **({"jobTags": set()} if HAS_JOB_TAGS else {}),
         )
         self.pylistener.onQueryStarted(started)
 
