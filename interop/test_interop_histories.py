@@ -167,6 +167,7 @@ def test_histories(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     run_state_machine_as_test(machine, settings=few)
 
 
+@pytest.mark.interop
 def test_histories_of_commands(spark: Any, sql_lake: Lake, tmp_path: Path) -> None:
     """Each history begins with a delete, an update, an upsert and a merge."""
     machine = _machine(spark, sql_lake, tmp_path, CommandsFirst)

@@ -243,7 +243,7 @@ def replaced(pair: Pair, what: str) -> frozenset[int]:
 
 
 def in_ci(every: list[Pair]) -> frozenset[Pair]:
-    """A few pairs: each command, place and version with each outcome, and each rival."""
+    """A few pairs: each way of changing with each outcome, and each command, place and rival."""
     left = {item for pair in every for item in _items(pair)}
     # Of pairs that are as good as others, any: the first ones have all the same version and level.
     mixed = sorted(every, key=lambda pair: crc32(str(pair).encode()))
@@ -262,4 +262,4 @@ def _items(pair: Pair) -> frozenset[Any]:
     near = pair.place in (SAME_ROW, SAME_FILE)
     how = ("how", near, pair.mode, what)
     rival = ("rival", near, pair.rival)
-    return frozenset({how, rival, *((name, getattr(pair, name), what) for name in named)})
+    return frozenset({how, rival, *((name, getattr(pair, name)) for name in named)})

@@ -32,7 +32,7 @@ def positions(table):
     return [lsn_of(s.summary["frazil.cdc.lsn"]) for s in table.metadata.snapshots]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_killed_after_a_commit(database):
     database.run(
         "create table t (id int primary key, v int)",

@@ -284,7 +284,7 @@ def test_partitioned_tables(database):
     assert str(database.table.spec.fields[0].name) == "p"
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_random_histories(database):
     """Transactions of every kind between drains of every size; both sides are equal after each."""
     r = random.Random(5)

@@ -364,7 +364,7 @@ STOPPED = {
 QUICK_STOPS = ("changed by its rewrite as wider",)
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize("case", [c if c in QUICK_STOPS else only_in_soak(c) for c in STOPPED])
 def test_what_stops_and_can_be_loaded_again(database, case):
     before, said, *after = STOPPED[case]

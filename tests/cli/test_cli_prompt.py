@@ -148,7 +148,7 @@ class Terminal:
         return before
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_the_program_in_a_terminal(warehouse):
     terminal = Terminal("--warehouse", warehouse, "sql")
     try:

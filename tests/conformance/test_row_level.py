@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_a_case_of_each_kind_is_right_in_a_mode_and_version_of_its_own() -> None:
     assert right_cases("--one-of-each-kind", "--spread") >= 18
 

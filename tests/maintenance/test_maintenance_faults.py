@@ -153,8 +153,6 @@ IN_CI = {
     # A fault at each of a few calls of the job, counted from its first one.
     ("compact", 2, False): (31,),
     ("convert", 3, True): (15,),
-    ("position deletes", 2, True): (12,),
-    ("manifests", 3, False): (10,),
     ("orphans", 3, True): (14,),
 }
 

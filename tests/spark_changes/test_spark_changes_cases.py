@@ -90,7 +90,7 @@ def test_a_larger_vector_deletes_what_it_has_more(vectors):
     assert collected(vectors.table.net_changes()) == vectors.net(-1, 3)
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_many_deletes_are_read_on_the_executors(lake, tmp_path, monkeypatch, version):
     monkeypatch.setattr("frazil.spark.session.costs.POSITION_FILES_HERE", 0)

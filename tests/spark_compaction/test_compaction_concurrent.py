@@ -24,7 +24,7 @@ def partitioned(lake, version, **more):
     return made
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_rows_that_are_appended_meanwhile_stay(lake, version):
     made = partitioned(lake, version)

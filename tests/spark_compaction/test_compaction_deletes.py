@@ -74,7 +74,7 @@ def test_tables_without_deletes_and_of_version_1_stay(lake):
     assert made.table.convert_equality_deletes().snapshot_id is None
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
     made = Modelled(lake, version=3, properties=MERGE_ON_READ)
     made.append(*range(20))

@@ -471,7 +471,7 @@ FLOATS = [
 OF_NAN = ["{} > 5", "{} = double('NaN')", "{} <= 1", "not ({} <= 1)", "isnan({})"]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize("version", [2, only_in_soak(3)])
 def test_filters_find_nan_and_both_zeros_after_a_copy(lake, spark, version):
     """NaN is Spark's largest double; statistics that leave it out would hide its rows."""

@@ -88,7 +88,7 @@ def commit(table, written: WrittenDeletes):
     )
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("version", "granularity", "way_taken"),
     [
@@ -151,9 +151,7 @@ def table_manifests(table):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize(
-    ("version", "way_taken"), these([(2, "driver"), (3, "kept by executors")], [2, 3], WAYS)
-)
+@pytest.mark.parametrize(("version", "way_taken"), these([(2, "driver")], [2, 3], WAYS))
 def test_later_deletes_take_over_those_of_one_file(
     lake, spark, places, planned, way, version, way_taken
 ):

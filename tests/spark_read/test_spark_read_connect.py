@@ -15,7 +15,7 @@ from programs import run_program
 HERE = Path(__file__).parent
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_a_table_is_read_over_connect(connect_url: str, tmp_path: Path) -> None:
     catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
     catalog.create_namespace("db")

@@ -46,9 +46,8 @@ def test_plans_are_those_of_the_driver(lake: Lake, spark: SparkSession, on_execu
     table = made(lake, spark)
     asked = ["id >= 100 and x < 3", "id in (4, 105, 207)"]
     before = [table.scan(where).plan() for where in asked]
-    counts = [table.scan(where).to_df().count() for where in asked]
     on_executors()
-    for where, expected, count in zip(asked, before, counts, strict=True):
+    for where, expected in zip(asked, before, strict=True):
         table.io.caches.clear()
         found = table.scan(where).plan()
         kept = [key[1][1] for key in table.io.caches["manifests"]._items if key[0] == "manifest"]
@@ -61,9 +60,7 @@ def test_plans_are_those_of_the_driver(lake: Lake, spark: SparkSession, on_execu
         assert found.skipped == expected.skipped
         assert found.residual == expected.residual
         assert found.summary() == expected.summary()
-        assert table.scan(where).to_df().count() == count
     assert table.delete("id = 105") is not None
-    assert table.scan("id in (4, 105, 207)").to_df().count() == 1
     assert lake.sql("select count(*) from db.pruned where id in (207, 208)").collect() == [(2,)]
 
 

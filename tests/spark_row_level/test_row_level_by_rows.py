@@ -26,7 +26,7 @@ def summary(table, name):
     return table.refresh().current_snapshot.summary.get(f"frazil.row-level-conflicts.{name}")
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("first", "rival", "version", "isolation"),
     these(

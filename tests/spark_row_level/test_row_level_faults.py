@@ -105,9 +105,7 @@ def calls(begin):
     ("command", "kind", "mode", "version", "begin"),
     cases(
         ("merge", "sql", "merge-on-read", 3, 1),
-        ("delete", "sql", "merge-on-read", 2, 3),
         ("update", "filesystem", "copy-on-write", 3, 5),
-        ("changes", "filesystem", "merge-on-read", 2, 2),
     ),
 )
 def test_a_fault_at_any_call_leaves_the_whole_change_or_nothing(
@@ -151,10 +149,7 @@ def test_a_fault_at_any_call_leaves_the_whole_change_or_nothing(
 @pytest.mark.check
 @pytest.mark.parametrize(
     ("command", "kind", "mode", "version", "begin"),
-    cases(
-        ("merge", "filesystem", "merge-on-read", 2, 4),
-        ("update", "sql", "merge-on-read", 3, 7),
-    ),
+    cases(("merge", "filesystem", "merge-on-read", 2, 4)),
 )
 def test_a_change_whose_process_dies_at_any_call_is_there_or_not(
     spark, tmp_path, command, kind, mode, version, begin

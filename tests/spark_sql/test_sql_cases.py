@@ -9,7 +9,9 @@ from ci_share import in_circles, only_in_soak
 NAMES = sorted(path.name for path in CASES.glob("*.test") if path.stem != "functions")
 
 
-@pytest.mark.parametrize("name", [*in_circles(NAMES, test=1), only_in_soak("functions.test")])
+@pytest.mark.parametrize(
+    "name", [*in_circles(NAMES, test=1, check=1), only_in_soak("functions.test")]
+)
 def test_statements_of_a_file(lake, spark, name):
     player = Player(lambda text, args: lake.sql(text, args), state=lambda: state_of(lake))
     assert failures_of(name, player, CASES) == []

@@ -16,7 +16,7 @@ BESIDE_PLAIN = Path(__file__).with_name("plain_connect_program.py")
 @pytest.mark.parametrize(
     "names",
     [
-        ["rows.test"],
+        only_in_soak(["rows.test"]),
         only_in_soak(["overwrites.test", "definitions.test", "views.test", "functions.test"]),
     ],
     ids=",".join,

@@ -147,7 +147,7 @@ def test_what_spark_refuses_is_refused(lake, spark):
     assert table.refresh().current_snapshot == before
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize("texts", one_share(2, TEXTS, first=1))
 def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted, texts):
     table = table_of(lake, spark)

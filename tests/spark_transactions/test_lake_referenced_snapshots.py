@@ -27,7 +27,7 @@ def frame(spark, *given):
     return spark.createDataFrame(given, "id bigint, v string")
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("version", "mode"),
     these(

@@ -149,6 +149,6 @@ def test_a_lake_that_is_closed_rolls_back(lake, spark, files, tmp_path):
     assert both(lake) == (ROWS, ROWS)
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_over_connect(tmp_path, connect_url):
     assert run_program(CONNECT, tmp_path, connect_url).split() == ["right"]

@@ -128,7 +128,7 @@ CASES = [
 ]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @pytest.mark.parametrize(("mode", "kind", "partitions", "version"), CASES)
 def test_a_table_of_changes_is_the_replayed_source(lake, mode, kind, partitions, version):
     run(lake, 1, mode, kind, partitions, version, batches=3)

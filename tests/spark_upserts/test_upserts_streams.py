@@ -340,7 +340,7 @@ def test_a_new_field_of_debezium_stops_and_then_goes_on(table, feed, tmp_path):
     assert sorted(table.refresh().scan().to_df().collect()) == [(1, "a", None), (2, "b", 7)]
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_events_that_state_their_schema_add_its_columns(table, feed, tmp_path):
     def event(row, **types):
         after = [{"field": name, "optional": True, **kind} for name, kind in types.items()]

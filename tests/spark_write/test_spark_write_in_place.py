@@ -154,7 +154,7 @@ def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkey
     assert len(list(tmp_path.rglob("*.parquet"))) == table.scan().plan().files.height
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_files_of_a_killed_executor_are_in_no_list(tmp_path):
     program = Path(__file__).with_name("killed_executor.py")
     beside, said = run_program(program, tmp_path).split()[-2:]

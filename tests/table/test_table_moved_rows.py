@@ -239,7 +239,7 @@ OPERATION_CHOICES = (
 OPERATION = st.tuples(st.sampled_from(KINDS), *OPERATION_CHOICES)
 
 
-@pytest.mark.check
+@pytest.mark.soak
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(
     version=3,
