@@ -85,6 +85,7 @@ def test_statements_in_several_lines_and_words_of_the_prompt(typed):
     lines = history_file().read_text()
     assert "+order by id;" in lines
     assert oct(history_file().stat().st_mode & 0o777) == "0o600"
+    assert oct(history_file().parent.stat().st_mode & 0o777) == "0o700"
 
 
 def test_ctrl_c_clears_what_is_typed_and_ctrl_d_leaves(typed):

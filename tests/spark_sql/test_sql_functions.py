@@ -6,6 +6,7 @@ from decimal import Decimal, localcontext
 
 import mmh3
 import pytest
+from pyspark.errors import AnalysisException
 
 from ci_share import in_circles, only_in_soak
 
@@ -111,6 +112,12 @@ def test_columns_are_called_as_they_are_written(lake):
     found = lake.sql("SELECT system.bucket(4, 1), 1 + system.days(DATE '2024-01-01') FROM range(1)"
                      .replace("1 + ", "")).columns  # fmt: skip
     assert found == ["system.bucket(4, 1)", "system.days(DATE '2024-01-01')"]
+
+
+@pytest.mark.parametrize("name", ["other.system.bucket", "x.lake.system.bucket"])
+def test_functions_of_what_is_no_lake_are_sparks(lake, name):
+    with pytest.raises(AnalysisException, match="other|system"):
+        lake.sql(f"SELECT {name}(4, 1)").collect()
 
 
 def test_a_value_is_computed_once(lake, spark):
