@@ -246,6 +246,20 @@ def test_orc_and_avro_files(spark, lake, tmp_path, kind):
     assert [row.k for row in table.to_df().collect()] == ["x:y"]
 
 
+def test_an_avro_file_of_a_codec_that_is_not_known(lake, tmp_path):
+    schema = {"type": "record", "name": "row", "fields": [{"name": "id", "type": "long"}]}
+    with open(tmp_path / "a.avro", "wb") as file:
+        fastavro.writer(file, schema, [{"id": 1}])
+    table = lake.create_table("db.t", "id bigint")
+    table.maintenance.add_files(f"avro.`{tmp_path}`")
+    assert table.to_df().collect() == [(1,)]
+    content = (tmp_path / "a.avro").read_bytes()
+    assert content.count(b"null") == 1
+    (tmp_path / "a.avro").write_bytes(content.replace(b"null", b"lzma"))
+    with pytest.raises(UnsupportedError, match=r"at snapshot \d+ .*codec 'lzma'"):
+        lake.load_table("db.t").scan().to_arrow()
+
+
 def test_folders_that_say_nothing_or_too_much(lake, target, folder, tmp_path):
     table = target()
     empty = tmp_path / "empty"

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO, Final
 
 import fastavro
 import pyarrow as pa
+from fastavro.read import BLOCK_READERS
 
-from frazil.errors import InvalidDataFileError
+from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.files.layout.footers import FooterColumn
 
 _BATCH: Final = 8192
@@ -23,6 +24,8 @@ class AvroFile:
             self._reader = fastavro.reader(stream)
         except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
             raise InvalidDataFileError(f"this is no Avro file: {error}", file=path) from None
+        if self._reader.codec not in BLOCK_READERS:
+            raise UnsupportedError(f"the Avro codec {self._reader.codec!r} is not known ({path})")
         self._path = path
         schema: Any = self._reader.writer_schema
         if not isinstance(schema, Mapping) or schema.get("type") != "record":
