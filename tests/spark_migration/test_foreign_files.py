@@ -191,6 +191,15 @@ def test_values_of_folders(folder):
     assert tuple(str(v) if column == "d" else v for v in values) == VALUES[folder]
 
 
+def test_times_of_folders_are_those_of_the_zone():
+    table = metadata(["at"])
+    files = files_in_folders(pl.Series(["file:///r/at=2024-07-01 00%3A00%3A00/a"]), "file:///r")
+    spec = compatible_spec(table, files.names, "r")
+    frame = PartitionTexts(spec, table.schema, "America/New_York").with_values(files, "r")
+    (value,) = maker(table).partition_of([frame[value_column(0)][0]])
+    assert datetime.fromtimestamp(value / 1_000_000, UTC) == datetime(2024, 7, 1, 4, tzinfo=UTC)
+
+
 def test_folders_that_contradict_each_other_or_the_table_are_refused():
     for paths, message in {
         ("/r/k=1/a", "/r/n=1/a"): "different partition columns",

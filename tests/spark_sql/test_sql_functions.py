@@ -116,7 +116,7 @@ def test_columns_are_called_as_they_are_written(lake):
 
 @pytest.mark.parametrize("name", ["other.system.bucket", "x.lake.system.bucket"])
 def test_functions_of_what_is_no_lake_are_sparks(lake, name):
-    with pytest.raises(AnalysisException, match="other|system"):
+    with pytest.raises(AnalysisException, match=r"other|system"):
         lake.sql(f"SELECT {name}(4, 1)").collect()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,18 @@ def test_explained(numbers):
     assert "from metadata  1 of 2 files" in found.explain()
     assert "to scan        1 files" in found.explain()
     assert [tuple(row) for row in found.to_df().collect()] == [(15, 14)]
+
+
+@pytest.mark.check
+@pytest.mark.skipif(pyspark.__version__ < "4.1", reason="Spark 4.0 has no type of times")
+def test_groups_by_times_of_files_that_are_read(lake, session):
+    session(spark__sql__timeType__enabled="true")
+    table = lake.create_table("db.t", "id bigint, t time", partition_by=["t"])
+    rows = [(1, dt.time(9, 30)), (2, dt.time(9, 30)), (3, dt.time(18))]
+    table.append(lake.spark.createDataFrame(rows, "id bigint, t time").coalesce(1))
+    found = table.scan(where="id > 1").aggregate(["count(*)"], by=["t"])
+    assert found.files_to_scan == 1
+    assert sorted(map(tuple, found.to_df().collect())) == [(dt.time(9, 30), 1), (dt.time(18), 1)]
 
 
 def test_empty_tables_and_no_matches(lake, numbers):
