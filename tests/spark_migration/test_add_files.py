@@ -254,6 +254,7 @@ def test_an_avro_file_of_a_codec_that_is_not_known(lake, tmp_path):
     table.maintenance.add_files(f"avro.`{tmp_path}`")
     assert table.to_df().collect() == [(1,)]
     content = (tmp_path / "a.avro").read_bytes()
+    assert table.inspect.files()["file_size_in_bytes"].to_list() == [len(content)]
     assert content.count(b"null") == 1
     (tmp_path / "a.avro").write_bytes(content.replace(b"null", b"lzma"))
     with pytest.raises(UnsupportedError, match=r"at snapshot \d+ .*codec 'lzma'"):
