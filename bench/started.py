@@ -1,6 +1,7 @@
 """What starts, in a process of its own: `python -m bench.started prompt`, or `job` and a folder.
 
-It prints its CPU seconds. What is measured is imported where it is measured.
+It prints its CPU seconds. `ours` and `theirs`, with a folder and the address of a store, append one
+file to a table there and print seconds. What is measured is imported where it is measured.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -50,8 +52,27 @@ def _job(folder: Path) -> None:
     spark.stop()
 
 
+def _append(side: str, folder: Path, endpoint: str) -> None:
+    """Connect and append a file to a store, in a process whose session is there."""
+    from tests.s3_counted import CountedStore
+
+    from bench.sessions import start
+
+    spark = start(folder, on_stores=True)
+    started = time.perf_counter()
+    from bench.stores_sides import Ours, Side, Theirs
+
+    sides: dict[str, Callable[..., Side]] = {"ours": Ours, "theirs": Theirs}
+    made = sides[side](spark, CountedStore(endpoint), folder)
+    made.sql("INSERT INTO db.t VALUES (1000, 1, 'x')")
+    print(time.perf_counter() - started)
+    spark.stop()
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "prompt":
         _prompt()
-    else:
+    elif sys.argv[1] == "job":
         _job(Path(sys.argv[2]))
+    else:
+        _append(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

@@ -7,6 +7,8 @@ own; nothing of a table is in memory unless the row says *again*.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +17,26 @@ from tests.s3_counted import Counted, CountedStore, counted_s3
 
 from bench.context import Context
 from bench.figures import Figure
-from bench.stores_sides import FLAT, Operation, Ours, Side, Theirs, make_table, operations
+from bench.stores_sides import (
+    FLAT,
+    Operation,
+    Ours,
+    OursByHadoop,
+    Side,
+    Theirs,
+    make_table,
+    operations,
+)
 
 REQUEST_MS = 30
 BY_SPARK = 1.15
 FIRST = 1.1
 AGAIN = 1.0
-PARTS = tuple(operations(Path()))
+NEW_PROCESS = "first append in a new process"
+PARTS = (*operations(Path()), NEW_PROCESS)
 """An operation alone finds the table as its first three appends have left it."""
+_FROM_NOTHING = ("connect", NEW_PROCESS)
+Measured = tuple[object, Counted, float]
 
 
 def run(context: Context) -> Iterator[Figure]:
@@ -33,18 +47,40 @@ def run(context: Context) -> Iterator[Figure]:
     folder.mkdir()
     with counted_s3() as store:
         store.new_bucket("lake")
-        sides: list[Side] = [Ours(context, store, folder), Theirs(context, store, folder)]
+        sides: list[Side] = [
+            made(context.spark, store, folder) for made in (Ours, Theirs, OursByHadoop)
+        ]
         for side in sides:
             side.sql("CREATE NAMESPACE IF NOT EXISTS db")
             make_table(side, "t", FLAT, inserts=3)
         for name, operation in operations(folder).items():
             if context.part in (None, name):
-                yield from _figures(name, *(_measured(store, side, operation) for side in sides))
+                ours, theirs, by_hadoop = (_measured(store, side, operation) for side in sides)
+                yield from _figures(name, ours, theirs)
+                yield from _figures(f"{name}, io=hadoop", by_hadoop, theirs)
+        if context.part in (None, NEW_PROCESS):
+            yield from _figures(
+                NEW_PROCESS, *(_in_a_process(store, folder, side) for side in ("ours", "theirs"))
+            )
 
 
-def _measured(
-    store: CountedStore, side: Side, operation: Operation
-) -> tuple[object, Counted, float]:
+def _in_a_process(store: CountedStore, folder: Path, side: str) -> Measured:
+    """What a process does whose session is there: it connects, and appends one file."""
+    store.take()
+    store.wait(REQUEST_MS)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "bench.started", side, str(folder), store.endpoint],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        store.wait(0)
+    return None, store.take(), float(ran.stdout.splitlines()[-1])
+
+
+def _measured(store: CountedStore, side: Side, operation: Operation) -> Measured:
     operation.before(side)
     store.take()
     store.wait(REQUEST_MS)
@@ -57,11 +93,7 @@ def _measured(
     return rows if isinstance(rows, list) else None, store.take(), seconds
 
 
-def _figures(
-    name: str,
-    ours: tuple[object, Counted, float],
-    theirs: tuple[object, Counted, float],
-) -> Iterator[Figure]:
+def _figures(name: str, ours: Measured, theirs: Measured) -> Iterator[Figure]:
     if ours[0] != theirs[0]:
         raise AssertionError(f"{name}: the rows differ: {ours[0]} and {theirs[0]}")
     written = {
@@ -73,7 +105,7 @@ def _figures(
     most = len(theirs[1]) + len(written)
     yield _limited(f"requests: {name}", "requests", len(ours[1]), len(theirs[1]), most)
     yield _limited(f"depth: {name}", "requests", ours[1].depth, theirs[1].depth, theirs[1].depth)
-    bar = BY_SPARK if written else FIRST if name.startswith("connect") else AGAIN
+    bar = BY_SPARK if written else FIRST if name.startswith(_FROM_NOTHING) else AGAIN
     yield _limited(f"seconds: {name}", "s", ours[2], theirs[2], bar * theirs[2])
 
 

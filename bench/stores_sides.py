@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pyspark.sql import SparkSession
 from tests.s3_counted import CountedStore
 
 import frazil
-from bench.context import Context
 
 FLAT: Final = "id INT, p INT, v STRING"
 NESTED: Final = "id INT, p INT, s STRUCT<x: INT, y: STRING>, l ARRAY<INT>, m MAP<STRING, INT>"
@@ -26,6 +26,10 @@ MERGED: Final = (
 )
 ON_READ: Final = {"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"}
 MANY_ROWS: Final = 300_000
+TIMES_MORE: Final = 6
+LONG: Final = "int(id) id, 0 p, concat(sha2(string(id), 512), sha2(string(-id), 512)) v"
+LONG_ROWS: Final = 900_000
+"""They come to one file of some 128 MB."""
 
 
 class Side(Protocol):
@@ -58,14 +62,14 @@ class Ours:
 
     name = "Frazil"
 
-    def __init__(self, context: Context, store: CountedStore, folder: Path) -> None:
-        self._context, self._store, self._folder = context, store, folder
+    def __init__(self, spark: SparkSession, store: CountedStore, folder: Path) -> None:
+        self._spark, self._store, self._folder = spark, store, folder
         self.begin()
 
     def begin(self) -> None:
         """Connect anew."""
         self._lake = frazil.connect(
-            self._context.spark,
+            self._spark,
             name="stores",
             uri=f"sqlite:///{self._folder}/ours.db",
             warehouse="s3://lake/ours",
@@ -89,29 +93,54 @@ class Ours:
         return self._lake.read_stream(table, checkpoint=checkpoint)
 
 
+class OursByHadoop(Ours):
+    """Frazil, whose files Hadoop's s3a reads and writes, metadata too."""
+
+    name = "Frazil, io=hadoop"
+
+    def __init__(self, spark: SparkSession, store: CountedStore, folder: Path) -> None:
+        set_s3a(spark, store)
+        super().__init__(spark, store, folder)
+
+    def begin(self) -> None:
+        """Connect anew."""
+        self._lake = frazil.connect(
+            self._spark,
+            name="hadoop",
+            uri=f"sqlite:///{self._folder}/hadoop.db",
+            warehouse="s3a://lake/hadoop",
+            io="hadoop",
+        )
+
+
+def set_s3a(spark: SparkSession, store: CountedStore) -> None:
+    """Tell Hadoop's s3a of the store."""
+    settings = {
+        "endpoint": store.endpoint,
+        "endpoint.region": store.properties["s3.region"],
+        "access.key": store.properties["s3.access-key-id"],
+        "secret.key": store.properties["s3.secret-access-key"],
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+    }
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in settings.items():
+        hadoop.set(f"fs.s3a.{name}", value)
+
+
 class Theirs:
     """The Java runtime over Hadoop's s3a."""
 
     name = "Java"
 
-    def __init__(self, context: Context, store: CountedStore, folder: Path) -> None:
-        self._context, self._folder = context, folder
-        settings = {
-            "endpoint": store.endpoint,
-            "endpoint.region": store.properties["s3.region"],
-            "access.key": store.properties["s3.access-key-id"],
-            "secret.key": store.properties["s3.secret-access-key"],
-            "path.style.access": "true",
-            "connection.ssl.enabled": "false",
-        }
-        hadoop = context.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
-        for name, value in settings.items():
-            hadoop.set(f"fs.s3a.{name}", value)
+    def __init__(self, spark: SparkSession, store: CountedStore, folder: Path) -> None:
+        self._first, self._folder = spark, folder
+        set_s3a(spark, store)
         self.begin()
 
     def begin(self) -> None:
         """Make a session, and with it the catalog."""
-        self._spark = self._context.spark.newSession()
+        self._spark = self._first.newSession()
         for name, value in {
             "": "org.apache.iceberg.spark.SparkCatalog",
             ".type": "jdbc",
@@ -275,4 +304,28 @@ def operations(folder: Path) -> Mapping[str, Operation]:
             lambda s: make_table(s, "f", FLAT, inserts=0),
         ),
         "read of 300 000 rows": Operation(lambda s: _rows(s, "SELECT count(v), sum(id) FROM db.f")),
+        "nested types: append of 1 800 000 rows": Operation(
+            lambda s: s.sql(
+                f"INSERT INTO db.m SELECT {NESTED_ROWS} FROM range({TIMES_MORE * MANY_ROWS})"
+            )
+        ),
+        "append of 1 800 000 rows": Operation(
+            lambda s: s.sql(
+                f"INSERT INTO db.f SELECT int(id) id, int(id % 8) p, string(id) v "
+                f"FROM range({TIMES_MORE * MANY_ROWS})"
+            )
+        ),
+        "read of 2 100 000 rows": Operation(
+            lambda s: _rows(s, "SELECT count(v), sum(id) FROM db.f")
+        ),
+        "append of a file of 128 MB": Operation(
+            lambda s: s.sql(f"INSERT INTO db.l SELECT {LONG} FROM range(0, {LONG_ROWS}, 1, 1)"),
+            lambda s: make_table(s, "l", FLAT, inserts=0),
+        ),
+        "read of a file of 128 MB": Operation(
+            lambda s: _rows(s, "SELECT count(*), max(v) FROM db.l WHERE id >= 0")
+        ),
+        "read one column of a file of 128 MB": Operation(
+            lambda s: _rows(s, "SELECT sum(id) FROM db.l")
+        ),
     }
