@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 JAVA_PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.46.1.3"
 )
-STORE_PACKAGES = "org.apache.hadoop:hadoop-aws:3.4.2"
+STORE_PACKAGES = "org.apache.hadoop:hadoop-aws:3.4.2,org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 
 
 def has_java_runtime() -> bool:
@@ -28,7 +28,7 @@ def start(folder: Path, *, memory: str = "6g", on_stores: bool = False) -> Spark
     Args:
         folder: of the lake.
         memory: of the driver.
-        on_stores: whether s3a is there too.
+        on_stores: whether s3a and S3FileIO are there too.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.s3_counted import Counted, CountedStore, counted_s3
 
 from bench.context import Context
-from bench.figures import Figure
+from bench.figures import REPORTED, Figure
 from bench.stores_sides import (
     FLAT,
     Operation,
@@ -24,6 +24,7 @@ from bench.stores_sides import (
     OursByHadoop,
     Side,
     Theirs,
+    TheirsByFileIO,
     make_table,
     operations,
 )
@@ -40,7 +41,7 @@ Measured = tuple[object, Counted, float]
 
 
 def run(context: Context) -> Iterator[Figure]:
-    """Three figures for each operation, where the Java runtime is there."""
+    """Nine figures for each operation, where the Java runtime is there: three a side."""
     if not context.has_java:
         return
     folder = context.folder / "stores"
@@ -48,16 +49,19 @@ def run(context: Context) -> Iterator[Figure]:
     with counted_s3() as store:
         store.new_bucket("lake")
         sides: list[Side] = [
-            made(context.spark, store, folder) for made in (Ours, Theirs, OursByHadoop)
+            made(context.spark, store, folder)
+            for made in (Ours, Theirs, OursByHadoop, TheirsByFileIO)
         ]
         for side in sides:
             side.sql("CREATE NAMESPACE IF NOT EXISTS db")
             make_table(side, "t", FLAT, inserts=3)
         for name, operation in operations(folder).items():
             if context.part in (None, name):
-                ours, theirs, by_hadoop = (_measured(store, side, operation) for side in sides)
+                found = [_measured(store, side, operation) for side in sides]
+                ours, theirs, by_hadoop, by_file_io = found
                 yield from _figures(name, ours, theirs)
                 yield from _figures(f"{name}, io=hadoop", by_hadoop, theirs)
+                yield from _reported(name, ours, by_file_io)
         if context.part in (None, NEW_PROCESS):
             yield from _figures(
                 NEW_PROCESS, *(_in_a_process(store, folder, side) for side in ("ours", "theirs"))
@@ -107,6 +111,19 @@ def _figures(name: str, ours: Measured, theirs: Measured) -> Iterator[Figure]:
     yield _limited(f"depth: {name}", "requests", ours[1].depth, theirs[1].depth, theirs[1].depth)
     bar = BY_SPARK if written else FIRST if name.startswith(_FROM_NOTHING) else AGAIN
     yield _limited(f"seconds: {name}", "s", ours[2], theirs[2], bar * theirs[2])
+
+
+def _reported(name: str, ours: Measured, theirs: Measured) -> Iterator[Figure]:
+    """The same beside S3FileIO, without a bar."""
+    for what, unit, one, other in (
+        ("requests", "requests", len(ours[1]), len(theirs[1])),
+        ("depth", "requests", ours[1].depth, theirs[1].depth),
+        ("seconds", "s", ours[2], theirs[2]),
+    ):
+        ratio = one / other if other else None
+        yield Figure(
+            f"{what}: {name}", TheirsByFileIO.name, one, other, unit, str(REPORTED), ratio, True
+        )
 
 
 def _limited(name: str, unit: str, ours: float, theirs: float, most: float) -> Figure:

@@ -132,24 +132,28 @@ class Theirs:
     """The Java runtime over Hadoop's s3a."""
 
     name = "Java"
+    _named = "theirs"
 
     def __init__(self, spark: SparkSession, store: CountedStore, folder: Path) -> None:
-        self._first, self._folder = spark, folder
+        self._first, self._store, self._folder = spark, store, folder
         set_s3a(spark, store)
         self.begin()
 
     def begin(self) -> None:
         """Make a session, and with it the catalog."""
         self._spark = self._first.newSession()
-        for name, value in {
+        for name, value in self._catalog().items():
+            self._spark.conf.set(f"spark.sql.catalog.{self._named}{name}", value)
+        self._spark.sql(f"USE {self._named}")
+
+    def _catalog(self) -> dict[str, str]:
+        return {
             "": "org.apache.iceberg.spark.SparkCatalog",
             ".type": "jdbc",
-            ".uri": f"jdbc:sqlite:{self._folder}/theirs.db",
+            ".uri": f"jdbc:sqlite:{self._folder}/{self._named}.db",
             ".jdbc.schema-version": "V1",
-            ".warehouse": "s3a://lake/theirs",
-        }.items():
-            self._spark.conf.set(f"spark.sql.catalog.theirs{name}", value)
-        self._spark.sql("USE theirs")
+            ".warehouse": f"s3a://lake/{self._named}",
+        }
 
     def sql(self, text: str) -> Any:
         """Run a statement."""
@@ -159,11 +163,30 @@ class Theirs:
 
     def load(self, table: str) -> object:
         """Load a table."""
-        return self._spark.table(f"theirs.{table}").schema
+        return self._spark.table(f"{self._named}.{table}").schema
 
     def stream(self, table: str, checkpoint: str) -> Any:
         """A stream of a table's rows."""
-        return self._spark.readStream.format("iceberg").load(f"theirs.{table}")
+        return self._spark.readStream.format("iceberg").load(f"{self._named}.{table}")
+
+
+class TheirsByFileIO(Theirs):
+    """The Java runtime over its own S3FileIO."""
+
+    name = "Java, S3FileIO"
+    _named = "fileio"
+
+    def _catalog(self) -> dict[str, str]:
+        properties = self._store.properties
+        return super()._catalog() | {
+            ".warehouse": f"s3://lake/{self._named}",
+            ".io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            ".client.region": properties["s3.region"],
+            ".s3.endpoint": self._store.endpoint,
+            ".s3.path-style-access": "true",
+            ".s3.access-key-id": properties["s3.access-key-id"],
+            ".s3.secret-access-key": properties["s3.secret-access-key"],
+        }
 
 
 @dataclass(frozen=True, slots=True)
