@@ -11,7 +11,6 @@ pytestmark = pytest.mark.check
 PROGRAM = Path(__file__).with_name("connect_stream.py")
 
 
-@pytest.mark.soak
 def test_each_row_comes_once_over_connect(connect_url, tmp_path):
     said = run_program(PROGRAM, connect_url, tmp_path)
     (line,) = [line for line in said.splitlines() if line.startswith("RESULT ")]
