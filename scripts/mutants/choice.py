@@ -22,6 +22,8 @@ SECONDS_OF_A_ROOM = 40.0
 BY_ROOM = "its room"
 TIMES_AGAIN = 2.5
 """So much longer others run for a fault that the first cases did not find."""
+OTHER_ROOMS = 6
+"""A line that each scan runs is looked at by the tests of its room, not by those of scans."""
 SECONDS_OF_A_SERVER = 8.0
 """What the start of Spark takes."""
 
@@ -93,7 +95,7 @@ class Nearness:
 
     def weight(self, case: Case) -> float:
         """The less, the likelier the case looks at what the module does."""
-        return (1 if self.has(case) else 2) / (self.counts.get(case.id, 0) + 1)
+        return (1 if self.has(case) else OTHER_ROOMS) / (self.counts.get(case.id, 0) + 1)
 
 
 def ordered(cases: Iterable[Case], near: Nearness, seconds: float) -> tuple[Case, ...]:
