@@ -151,10 +151,17 @@ class Run:
     def _failing_anyway(self, copies: Sequence[Tree], found: Iterable[Outcome]) -> frozenset[str]:
         """Of the cases that found faults, those that fail without one."""
         by = {outcome.by for outcome in found if outcome.by}
-        cases = [case for id, case in self.record.cases.items() if id in by]
-        if not cases:
+        if not by:
             return frozenset()
-        return frozenset(try_cases(copies[0], cases, all_of_them=True, stop=self.stop).failed) & by
+        verdict = try_cases(
+            copies[0],
+            [case for id, case in self.record.cases.items() if id in by],
+            new_in=sorted({id.partition("::")[0] for id in by.difference(self.record.cases)}),
+            known=self._known(),
+            all_of_them=True,
+            stop=self.stop,
+        )
+        return frozenset(verdict.failed) & by
 
     def _modules(self) -> dict[str, frozenset[int]]:
         return _inside(self.root / "src" / "frazil", self.root)
