@@ -121,7 +121,7 @@ class Run:
                 copy,
                 cases,
                 new_in=self._new_in(site, choice),
-                known=self._known(),
+                known=[*self._known(), *without],
                 patience=self.patience,
                 stop=self.stop,
             )
