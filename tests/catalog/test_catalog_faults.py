@@ -28,10 +28,10 @@ from catalog_cases import (
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.pointer.sql.rows import Pointers
-from frazil.catalog.protocol import Catalog
+from frazil.catalog.protocol import Catalog, TableCommit
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -39,6 +39,7 @@ from frazil.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
+from frazil.format.changes import SetProperties
 from frazil.storage.files import FileIO, local_path
 from frazil.table.handle import TableHandle
 from programs import run_program
@@ -295,6 +296,40 @@ def test_a_lost_answer_when_a_table_is_made(sql: SqlCatalog) -> None:
     with pytest.raises(CommitFailedError):
         sql.create_table("db.t", new_metadata(sql, "db.t", **QUICK_CHECKS))
     assert not sql.table_exists("db.t")
+
+
+NO_RETRIES = {"commit.status-check.num-retries": "0"}
+ONE_LOOK: dict[str, tuple[Callable[[Catalog], Any], Callable[[Catalog], bool]]] = {
+    "commit": (
+        lambda c: set_properties(c, "db.t", a="1"),
+        lambda c: "a" in c.load_table("db.t").metadata.properties,
+    ),
+    "several": (
+        lambda c: c.commit_tables([TableCommit(("db", "t"), (), (SetProperties({"a": "1"}),))]),
+        lambda c: "a" in c.load_table("db.t").metadata.properties,
+    ),
+    "create": (
+        lambda c: c.create_table("db.n", new_metadata(c, "db.n", **NO_RETRIES)),
+        lambda c: c.table_exists("db.n"),
+    ),
+    "rename": (lambda c: c.rename_table("db.t", "db.r"), lambda c: c.table_exists("db.r")),
+    "drop": (lambda c: c.drop_table("db.t"), lambda c: not c.table_exists("db.t")),
+    "namespace": (lambda c: c.create_namespace("new"), lambda c: c.namespace_exists("new")),
+}
+
+
+@pytest.mark.parametrize("change", in_circles(ONE_LOOK, test=2))
+def test_a_lost_answer_is_looked_for_once_where_nobody_wants_it_again(
+    tmp_path: Path, change: str
+) -> None:
+    """No retries are one look, which finds the change; none at all would call it unknown."""
+    catalog = opened({**properties_of("sqlite", tmp_path), **NO_RETRIES})
+    assert isinstance(catalog, SqlCatalog)
+    made_table(catalog, **NO_RETRIES)
+    act, is_done = ONE_LOOK[change]
+    break_commit(catalog, committed=True)
+    act(catalog)
+    assert is_done(opened(catalog.properties))
 
 
 def test_a_failing_statement_leaves_no_file(sql: SqlCatalog) -> None:

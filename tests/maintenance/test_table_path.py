@@ -128,6 +128,42 @@ def test_files_of_expired_snapshots_are_copied(spark, moving, tmp_path, is_whole
     assert not any(each.kind.startswith(("data", "del", "pos", "man")) for each in problems(copy))
 
 
+BETWEEN = {
+    "a compaction": lambda t: t.maintenance.rewrite_data_files(rewrite_all=True),
+    "rows that a tag keeps": lambda t: (t.create_tag("kept"), t.delete("true")),
+    "a rollback": lambda t: (
+        t.delete("id < 20"),
+        t.rollback_to_snapshot(t.metadata.snapshots[-2].snapshot_id),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", in_circles(BETWEEN, test=0))
+def test_what_else_lies_between_a_copy_and_an_expiry(spark, moving, tmp_path, case):
+    """The second copy is of what the walk reaches, and has nothing twice."""
+    target = f"file://{tmp_path}/copy/t"
+    first = moving.maintenance.rewrite_table_path(moving.location, target)
+    copied(first)
+    moving.append(rows(spark, 100, 110))
+    BETWEEN[case](moving)
+    moving.append(rows(spark, 200, 203))
+    moving.maintenance.expire_snapshots(older_than=datetime(2100, 1, 1), retain_last=1)
+    moving.refresh()
+    second = moving.maintenance.rewrite_table_path(
+        moving.location, target, start_version=first.latest_version
+    )
+    data = {to for _, to in copied(second) if "/data/" in to}
+    assert data & set(first.file_list["target"]) == set()
+    wanted = {name: ids(moving.scan(ref=name)) for name in moving.metadata.refs}
+    there = reached(moving.metadata_location)
+    local(moving.location).rename(tmp_path / "gone")
+    copy = opened(spark, target, second.latest_version)
+    assert {name: ids(copy.scan(ref=name)) for name in copy.metadata.refs} == wanted
+    found = {str(path) for path in local(target).rglob("*") if path.is_file()}
+    moved = {str(path).replace(str(local(moving.location)), str(local(target))) for path in there}
+    assert {path for path in moved if "metadata.json" not in path} <= found
+
+
 def problems(table: Any) -> list[Any]:
     return [SimpleNamespace(**row) for row in table.maintenance.check().frame.to_dicts()]
 

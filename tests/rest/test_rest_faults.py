@@ -63,6 +63,17 @@ def test_a_commit_whose_answer_is_lost_took_place(
     assert posts(server) == 1
 
 
+def test_a_lost_answer_is_looked_for_once_where_nobody_wants_it_again(
+    server: Server, connect: Connect
+) -> None:
+    catalog = connect()
+    made_table(catalog, **{"commit.status-check.num-retries": "0"})
+    lose(server, Fault(status=502), after=True)
+    assert set_properties(catalog, "db.t", a="1").metadata.properties["a"] == "1"
+    methods = [each.method for each in server.exchanges]
+    assert methods[methods.index("POST") :] == ["POST", "GET"]
+
+
 @pytest.mark.parametrize("fault", LOST, ids=lambda each: each.status)
 def test_a_commit_without_an_answer_that_cannot_be_seen(
     server: Server, connect: Connect, fault: Fault

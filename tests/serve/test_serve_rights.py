@@ -15,9 +15,18 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
-from serve_cases import Running, namespace, running, sql_catalog, table, view
+from serve_cases import (
+    Running,
+    namespace,
+    running,
+    set_property,
+    sql_catalog,
+    table,
+    view,
+)
 from sqlalchemy import create_engine
 
+from ci_share import only_in_check
 from frazil.format.changes import SetProperties
 from frazil.serve.rights.access import read_tokens
 from frazil.serve.rights.places import Places
@@ -220,6 +229,141 @@ def test_a_purge_that_is_refused_changes_nothing(server: Running) -> None:
         refused = owner.delete("/v1/namespaces/hr/tables/t?purgeRequested=true")
         assert refused.status_code == 400
     assert rows_of(server, "hr.t") == 2
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Every file of the lake but its database."""
+    found = (each for each in folder.rglob("*") if each.is_file() and ".db" not in each.name)
+    return {str(each): each.read_bytes() for each in found}
+
+
+def names(source: str, target: str) -> dict[str, Any]:
+    """What a rename says."""
+    parts = {"source": source.split("."), "destination": target.split(".")}
+    return {key: {"namespace": each[:-1], "name": each[-1]} for key, each in parts.items()}
+
+
+UUID_OF_NONE = {
+    "type": "assert-table-uuid",
+    "uuid": "00000000-0000-0000-0000-000000000000",
+}
+
+
+def part_of(name: str, *requirements: dict[str, str]) -> dict[str, Any]:
+    """What a commit of several tables says of one."""
+    update = {"action": "set-properties", "updates": {"k": "v"}}
+    levels = name.split(".")
+    identifier = {"namespace": levels[:-1], "name": levels[-1]}
+    return {"identifier": identifier, "requirements": requirements, "updates": [update]}
+
+
+# Each request, whose token it has, and the status that the protocol has for it.
+HALF = {
+    "a purge by the token of another namespace": (
+        DEEP, "DELETE", "namespaces/hr/tables/t?purgeRequested=true", None, 403,
+    ),
+    "a purge of a table that is not there": (
+        OWNER, "DELETE", "namespaces/hr/tables/none?purgeRequested=true", None, 404,
+    ),
+    "a rename to a name that is taken": (
+        OWNER, "POST", "tables/rename", names("hr.t", "sales.t"), 409,
+    ),
+    "a rename to a namespace that is not there": (
+        OWNER, "POST", "tables/rename", names("hr.t", "none.t"), 404,
+    ),
+    "a rename out of what the token may change": (
+        SALES, "POST", "tables/rename", names("sales.t", "hr.new"), 403,
+    ),
+    "the end of a namespace that has a table": (OWNER, "DELETE", "namespaces/hr", None, 409),
+    "a commit of two tables, of which one is another": (
+        OWNER, "POST", "transactions/commit",
+        {"table-changes": [part_of("hr.t"), part_of("sales.t", UUID_OF_NONE)]}, 409,
+    ),
+    "a commit of two tables, of which one is not the token's": (
+        SALES, "POST", "transactions/commit",
+        {"table-changes": [part_of("sales.t"), part_of("hr.t")]}, 403,
+    ),
+}  # fmt: skip
+
+
+def test_a_request_of_two_steps_that_is_refused_changes_nothing(
+    server: Running, tmp_path: Path
+) -> None:
+    for name in ("hr.t", "sales.t"):
+        written(server, name)
+    locations = server.catalog.all_locations()
+    before = files_below(tmp_path / "lake")
+    for case, (token, method, url, body, status) in HALF.items():
+        with server.client(token) as client:
+            answer = client.request(method, f"/v1/{url}", json=body)
+        assert answer.status_code == status, (case, answer.text)
+        assert server.catalog.all_locations() == locations, case
+        assert files_below(tmp_path / "lake") == before, case
+    assert (rows_of(server, "hr.t"), rows_of(server, "sales.t")) == (2, 2)
+
+
+def statistics_of(path: str, snapshot_id: int) -> dict[str, Any]:
+    """A commit that calls a file a table's statistics."""
+    statistics = {
+        "snapshot-id": snapshot_id,
+        "statistics-path": path,
+        "file-size-in-bytes": 1,
+        "file-footer-size-in-bytes": 1,
+        "blob-metadata": [],
+    }
+    return {
+        "requirements": [],
+        "updates": [{"action": "set-statistics", "statistics": statistics}],
+    }
+
+
+@pytest.mark.parametrize("named", ["a data file", only_in_check("statistics")])
+def test_a_purge_keeps_each_kind_of_file_that_lies_elsewhere(server: Running, named: str) -> None:
+    """A client of all rights may say that another table's file is this one's."""
+    own, other = written(server, "sales.t"), written(server, "hr.t")
+    data = next(Path(other.location().removeprefix("file://")).glob("data/*.parquet")).as_uri()
+    with server.client(OWNER) as owner:
+        if named == "a data file":
+            own.add_files([data])
+        else:
+            snapshot_id = own.metadata.current_snapshot_id
+            assert snapshot_id is not None
+            commit = statistics_of(data, snapshot_id)
+            assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
+        gone = owner.delete("/v1/namespaces/sales/tables/t?purgeRequested=true")
+        assert gone.status_code == 204
+        assert gone.headers["x-frazil-kept-files-count"] == "1"
+        assert gone.headers["x-frazil-kept-files"].endswith(data.rpartition("/")[2])
+    assert rows_of(server, "hr.t") == 2
+
+
+def test_a_commit_that_trims_the_log_deletes_the_tables_own_metadata_alone(
+    server: Running,
+) -> None:
+    """The log came with a file that was registered, and names another table's current metadata."""
+    own, other = written(server, "sales.t"), written(server, "hr.t")
+    theirs = server.catalog.metadata_location("hr.t")
+    place = Path(server.catalog.metadata_location("sales.t").removeprefix("file://"))
+    content = json.loads(place.read_text())
+    content["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": theirs}]
+    content["properties"] |= {
+        "write.metadata.previous-versions-max": "1",
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+    file = place.with_name("00009-other.metadata.json")
+    file.write_text(json.dumps(content))
+    url = "/v1/namespaces/sales/tables/t"
+    with server.client(OWNER) as owner:
+        assert owner.delete(url).status_code == 204
+        body = {"name": "t", "metadata-location": str(file)}
+        assert owner.post("/v1/namespaces/sales/register", json=body).status_code == 200
+        for number in range(2):
+            [log] = set_property(owner, url, "k", str(number)).json()["metadata"]["metadata-log"]
+            assert log["metadata-file"] != theirs
+    # The table's own is trimmed, the other table's is kept.
+    assert not file.exists()
+    assert rows_of(server, "hr.t") == 2
+    assert other.location() != own.location()
 
 
 HIT = {
