@@ -129,7 +129,7 @@ def test_files_of_expired_snapshots_are_copied(spark, moving, tmp_path, is_whole
 
 
 BETWEEN = {
-    "a compaction": lambda t: t.maintenance.rewrite_data_files(rewrite_all=True),
+    "a compaction": lambda t: t.maintenance.compact(rewrite_all=True),
     "rows that a tag keeps": lambda t: (t.create_tag("kept"), t.delete("true")),
     "a rollback": lambda t: (
         t.delete("id < 20"),

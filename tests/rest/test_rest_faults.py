@@ -13,7 +13,7 @@ import pytest
 from catalog_cases import SCHEMA, made_table, new_metadata, opened, set_properties
 from rest_cases import QUICK_CHECKS
 
-from ci_share import one_of_each
+from ci_share import one_of_each, only_in_check
 from frazil.catalog.protocol import TableCommit
 from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import (
@@ -63,15 +63,21 @@ def test_a_commit_whose_answer_is_lost_took_place(
     assert posts(server) == 1
 
 
-def test_a_lost_answer_is_looked_for_once_where_nobody_wants_it_again(
-    server: Server, connect: Connect
+@pytest.mark.parametrize("retries", [0, only_in_check(2)])
+def test_a_lost_answer_is_looked_for_once_and_as_often_again(
+    server: Server, connect: Connect, retries: int
 ) -> None:
     catalog = connect()
-    made_table(catalog, **{"commit.status-check.num-retries": "0"})
+    checks = {**QUICK_CHECKS, "commit.status-check.num-retries": str(retries)}
+    made_table(catalog, **checks)
     lose(server, Fault(status=502), after=True)
     assert set_properties(catalog, "db.t", a="1").metadata.properties["a"] == "1"
+    # Another value, which the server never has.
+    lose(server, Fault(status=502))
+    with pytest.raises(CommitStateUnknownError):
+        set_properties(catalog, "db.t", a="2")
     methods = [each.method for each in server.exchanges]
-    assert methods[methods.index("POST") :] == ["POST", "GET"]
+    assert methods[methods.index("POST") + 1 :] == ["GET"] * (retries + 1)
 
 
 @pytest.mark.parametrize("fault", LOST, ids=lambda each: each.status)
