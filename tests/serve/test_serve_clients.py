@@ -100,6 +100,45 @@ def test_duckdb_reads_and_writes(server: Running) -> None:
     assert pyiceberg(server).load_table("db.t").scan().to_arrow().num_rows == 3
 
 
+def test_duckdb_makes_tables(server: Running, tmp_path: Path) -> None:
+    """Its commit of a table that was staged says last which schema is current."""
+    for name in ("queried", "begun"):
+        # DuckDB makes no folders on a local disk; an object store has none.
+        for folder in ("data", "metadata"):
+            (tmp_path / "db" / name / folder).mkdir(parents=True)
+    with server.client() as plain:
+        namespace(plain, "db")
+    columns, made = "(id BIGINT, s VARCHAR)", "'a' AS s FROM range(2) r(id)"
+    with duckdb_of(server) as connection:
+        for statement in (
+            f"CREATE TABLE lake.db.plain {columns}",
+            f"CREATE TABLE lake.db.parted {columns} PARTITIONED BY (s)",
+            f"CREATE TABLE lake.db.queried AS SELECT id, {made}",
+            f"BEGIN; CREATE TABLE lake.db.begun {columns}; "
+            f"INSERT INTO lake.db.begun SELECT id, {made}; COMMIT",
+            f"BEGIN; CREATE TABLE lake.db.gone {columns}; ROLLBACK",
+            "INSERT INTO lake.db.plain VALUES (7, 'x')",
+            "INSERT INTO lake.db.parted VALUES (8, 'y'), (9, NULL)",
+        ):
+            connection.execute(statement)
+    found = {
+        name: load.scan().to_arrow().sort_by("id").to_pydict()
+        for name in ("plain", "parted", "queried", "begun")
+        for load in [pyiceberg(server).load_table(f"db.{name}")]
+    }
+    two = {"id": [0, 1], "s": ["a", "a"]}
+    assert found == {
+        "plain": {"id": [7], "s": ["x"]},
+        "parted": {"id": [8, 9], "s": ["y", None]},
+        "queried": two,
+        "begun": two,
+    }
+    assert not server.catalog.table_exists("db.gone")
+    [field] = server.catalog.load_table("db.parted").metadata.spec.fields
+    # The name is DuckDB's choice.
+    assert (field.source_ids, str(field.transform)) == ((2,), "identity")
+
+
 def duckdb_of(server: Running) -> duckdb.DuckDBPyConnection:
     """DuckDB with the server as the database `lake`."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})

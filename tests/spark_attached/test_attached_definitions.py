@@ -94,3 +94,23 @@ def test_merges_by_the_tables_whole_name(lake, spark, rows):
         merged.update({"lake.db.t.n": n}).merge()
         found = spark.sql("SELECT n FROM lake.db.t WHERE id = 1").collect()
         assert found == [("z",)] or found == [("y",)]
+
+
+PURGES = {
+    "lake.purge_table": lambda lake, spark: lake.purge_table("db.t"),
+    "lake.sql": lambda lake, spark: lake.sql("DROP TABLE db.t PURGE"),
+    "spark.sql": lambda lake, spark: spark.sql("DROP TABLE lake.db.t PURGE"),
+    "IF EXISTS": lambda lake, spark: spark.sql("DROP TABLE IF EXISTS lake.db.t PURGE"),
+}
+
+
+@pytest.mark.check
+def test_a_purge_that_is_refused_drops_nothing(lake, spark, rows, tmp_path):
+    writer = rows.writeTo("lake.db.t").tableProperty("gc.enabled", "false")
+    writer.create()
+    before = sorted(tmp_path.rglob("*"))
+    for name, purge in PURGES.items():
+        with pytest.raises(ValidationError, match=r"gc\.enabled"):
+            purge(lake, spark)
+        assert sorted(tmp_path.rglob("*")) == before, name
+        assert spark.table("lake.db.t").count() == 5, name
