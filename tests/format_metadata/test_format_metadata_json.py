@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from ci_share import examples
+from ci_share import examples, only_in_check
 from frazil.errors import (
     FrazilError,
     InvalidMetadataError,
@@ -335,6 +335,14 @@ def test_bytes_that_are_no_metadata() -> None:
     ):  # fmt: skip
         with pytest.raises(InvalidMetadataError, match=r"t/m\.json"):
             parse_metadata(data, file="t/m.json")
+
+
+@pytest.mark.parametrize("members", [1, only_in_check(2)])
+def test_compressed_bytes_that_unpack_to_too_much_are_refused(members: int) -> None:
+    """Whether one member of gzip holds them all, or each of several less than is allowed."""
+    data = gzip.compress(bytes((70 << 20) // members), 1) * members
+    with pytest.raises(InvalidMetadataError, match="unpacks to more than 67108864 bytes"):
+        parse_metadata(data, file="t/m.json")
 
 
 def test_a_deeply_nested_type_is_refused() -> None:
