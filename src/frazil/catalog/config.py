@@ -75,10 +75,6 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
     Keyword names may be written with underscores for hyphens and dots only where they are so in
     the property; give the others as ``**{"s3.endpoint": …}``.
-
-    Raises:
-        ConfigurationError: a setting is missing or malformed.
-        UnsupportedError: the type is one that this release does not have.
     """
     return open_catalog(resolve(name, properties))
 
@@ -93,19 +89,10 @@ def resolve(
     """Merge what keywords, environment and file say; the earlier of these wins.
 
     What the property ``keyring`` names comes from the system's keyring, unless one of them has it.
-
-    Args:
-        name: the catalog's; ``default`` unless given.
-        properties: what the caller says.
-        environment: ``os.environ`` unless given.
-        files: candidates, the first that exists is read; unless given ``.frazil.yaml`` and
-            ``.pyiceberg.yaml`` in $FRAZIL_HOME, $PYICEBERG_HOME, the home and the current folder.
-
-    Raises:
-        ConfigurationError: the file is not YAML of the expected shape, a value is no scalar, the
-            keyring does not have what it should, or the caller gives a property of an unknown
-            name. Environment and file are shared with other engines, so names that mean nothing
-            here are left to them.
+    `name` is ``default`` and `environment` ``os.environ`` unless given. Of `files` the first that
+    exists is read; unless given, ``.frazil.yaml`` and ``.pyiceberg.yaml`` in $FRAZIL_HOME,
+    $PYICEBERG_HOME, the home and the current folder. Environment and file are shared with other
+    engines, so names that mean nothing here are left to them; the caller's are refused.
     """
     found = configured(name, properties, environment=environment, files=files)
     return CatalogConfig(found.name, with_secrets(found.name, found.properties))
@@ -118,14 +105,7 @@ def configured(
     environment: Mapping[str, str] | None = None,
     files: Iterable[Path] | None = None,
 ) -> CatalogConfig:
-    """Merge as `resolve` does, and leave the keyring alone: its part stays a reference.
-
-    Args:
-        name, properties, environment, files: as of `resolve`.
-
-    Raises:
-        ConfigurationError: as of `resolve`, but for the keyring.
-    """
+    """Merge as `resolve` does, and leave the keyring alone: its part stays a reference."""
     given = _flattened(properties or {})
     refuse_unknown(given)
     chosen = name or DEFAULT_NAME
@@ -144,11 +124,7 @@ def configured_names(
 ) -> list[str]:
     """Return the names of the catalogs that environment and file know, in order.
 
-    Args:
-        environment, files: as of `resolve`. A name of a variable is in small letters.
-
-    Raises:
-        ConfigurationError: the file is not YAML of the expected shape.
+    A name of a variable is in small letters.
     """
     variables = os.environ if environment is None else environment
     file = read_config_file(config_files(variables) if files is None else files)
@@ -168,15 +144,7 @@ def sources_of(
     environment: Mapping[str, str] | None = None,
     files: Iterable[Path] | None = None,
 ) -> list[str]:
-    """Return where a catalog's settings are: the path of the file, "environment", or both.
-
-    Args:
-        name: the catalog's.
-        environment, files: as of `resolve`.
-
-    Raises:
-        ConfigurationError: the file is not YAML of the expected shape.
-    """
+    """Return where a catalog's settings are: the path of the file, "environment", or both."""
     variables = os.environ if environment is None else environment
     file = read_config_file(config_files(variables) if files is None else files)
     found = [] if file is None or name not in file.catalogs else [str(file.path)]
@@ -184,11 +152,7 @@ def sources_of(
 
 
 def refuse_unknown(properties: Mapping[str, Any]) -> None:
-    """Check that a caller's properties have names that mean something.
-
-    Raises:
-        ConfigurationError: one does not; the message names the nearest that does.
-    """
+    """Check that a caller's properties have names that mean something."""
     common = _COMMON_PROPERTIES | storage_property_names()
     special = [n for n in properties if n not in common and not is_storage_property(n)]
     own = property_names(properties) if special else None
@@ -209,14 +173,7 @@ def open_catalog(config: CatalogConfig, *, stores: Stores | None = None) -> Cata
     Without ``type`` a database URI means sql, and one of a web server rest.  Without ``type`` and
     ``uri`` a local warehouse gets a SQLite database in its folder.  ``py-catalog-impl`` names a
     class in place of a type.
-
-    Args:
-        config: the catalog's.
-        stores: opens the stores of its files; as of `FileIO`.
-
-    Raises:
-        ConfigurationError: a setting is missing or malformed.
-        UnsupportedError: the type is one that this release does not have.
+    `stores`: opens the stores of its files; as of `FileIO`.
     """
     properties = dict(config.properties)
     implementation = implementation_of(config)
@@ -227,12 +184,7 @@ def open_catalog(config: CatalogConfig, *, stores: Stores | None = None) -> Cata
 
 
 def implementation_of(config: CatalogConfig) -> type[Catalog]:
-    """Return the class that a configuration means; nothing is opened.
-
-    Raises:
-        ConfigurationError: a setting is missing or malformed.
-        UnsupportedError: the type is one that this release does not have.
-    """
+    """Return the class that a configuration means; nothing is opened."""
     name, properties = config.name, config.properties
     path, kind = properties.get(IMPLEMENTATION), properties.get("type", "").lower()
     if path is None:

@@ -27,12 +27,7 @@ _INDENT: Final = 2
 
 
 def add_catalog(file: ConfigFile, name: str, properties: Mapping[str, str]) -> None:
-    """Write a catalog into the file, which is made where it is not there.
-
-    Raises:
-        ConfigurationError: the file has the catalog, the name cannot be used, a value is a secret,
-            or the file is laid out in a way that cannot be changed safely.
-    """
+    """Write a catalog into the file, which is made where it is not there."""
     check_name(name)
     check_no_secret(name, properties)
     check_absent(file, name)
@@ -42,12 +37,7 @@ def add_catalog(file: ConfigFile, name: str, properties: Mapping[str, str]) -> N
 
 
 def remove_catalog(file: ConfigFile, name: str) -> None:
-    """Take a catalog out of the file; its tables stay as they are.
-
-    Raises:
-        ConfigurationError: the file does not have it, or is laid out in a way that cannot be
-            changed safely.
-    """
+    """Take a catalog out of the file; its tables stay as they are."""
     if name not in file.catalogs:
         known = ", ".join(sorted(map(str, file.catalogs))) or "none"
         raise ConfigurationError(f"{file.path} has no catalog {name}; it has: {known}")
@@ -56,11 +46,7 @@ def remove_catalog(file: ConfigFile, name: str) -> None:
 
 
 def check_absent(file: ConfigFile, name: str) -> None:
-    """Check that the file does not have a catalog.
-
-    Raises:
-        ConfigurationError: it has.
-    """
+    """Check that the file does not have a catalog."""
     if name in file.catalogs:
         raise ConfigurationError(
             f"{file.path} has a catalog {name} already: frazil catalog remove {name}"
@@ -68,11 +54,7 @@ def check_absent(file: ConfigFile, name: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Check that variables of the environment can name a catalog.
-
-    Raises:
-        ConfigurationError: they cannot.
-    """
+    """Check that variables of the environment can name a catalog."""
     if not _NAME.fullmatch(name) or "__" in name:
         raise ConfigurationError(
             f"{name!r} cannot be a catalog's name here: use letters, digits, hyphens and single "
@@ -83,8 +65,7 @@ def check_name(name: str) -> None:
 def check_no_secret(name: str, properties: Mapping[str, str]) -> None:
     """Check that no property is a secret.
 
-    Raises:
-        ConfigurationError: one is; the message names the variable for it.
+    The message names the variable for one.
     """
     for key, value in properties.items():
         if is_secret(key) or redact(value) != value:

@@ -38,11 +38,7 @@ class ConfigFile:
 
     @classmethod
     def parsed(cls, path: Path, text: str) -> ConfigFile:
-        """Return what a text says.
-
-        Raises:
-            ConfigurationError: it is not YAML of the expected shape.
-        """
+        """Return what a text says."""
         try:
             content = yaml.safe_load(text) or {}
         except (yaml.YAMLError, RecursionError):
@@ -63,8 +59,7 @@ class ConfigFile:
 def config_files(variables: Mapping[str, str]) -> list[Path]:
     """Return where the file is looked for; the first that is there is read.
 
-    Args:
-        variables: of the environment; $FRAZIL_HOME and $PYICEBERG_HOME name folders.
+    `variables`: of the environment; $FRAZIL_HOME and $PYICEBERG_HOME name folders.
     """
     homes = [variables.get("FRAZIL_HOME"), variables.get("PYICEBERG_HOME")]
     folders = [Path(home) for home in homes if home] + [Path.home(), Path.cwd()]
@@ -84,11 +79,7 @@ def variable_of(name: str, key: str) -> str:
 
 
 def read_config_file(candidates: Iterable[Path]) -> ConfigFile | None:
-    """Return the first file that is there; None where there is none.
-
-    Raises:
-        ConfigurationError: it cannot be read, or is not YAML of the expected shape.
-    """
+    """Return the first file that is there; None where there is none."""
     for path in candidates:
         try:
             # Line ends stay as they are, for what is written back.

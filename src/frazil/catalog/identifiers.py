@@ -16,10 +16,6 @@ def parse_identifier(identifier: str | Sequence[str]) -> Identifier:
     ('a', 'b', 't')
     >>> parse_identifier("a.`t.1`")
     ('a', 't.1')
-
-    Raises:
-        ValidationError: a part is empty, no text that UTF-8 can hold, or has a control
-            character.
     """
     parts = _split(identifier) if isinstance(identifier, str) else tuple(identifier)
     for part in parts:
@@ -33,11 +29,7 @@ def parse_identifier(identifier: str | Sequence[str]) -> Identifier:
 
 
 def parse_table_identifier(identifier: str | Sequence[str]) -> Identifier:
-    """A table's identifier: at least one namespace level and the table's name.
-
-    Raises:
-        ValidationError: there is no namespace, or a part is malformed.
-    """
+    """A table's identifier: at least one namespace level and the table's name."""
     parts = parse_identifier(identifier)
     if len(parts) < 2:
         raise ValidationError(
@@ -47,20 +39,12 @@ def parse_table_identifier(identifier: str | Sequence[str]) -> Identifier:
 
 
 def parse_namespace(namespace: str | Sequence[str]) -> Identifier:
-    """A namespace's levels; ``()`` and ``""`` are the root.
-
-    Raises:
-        ValidationError: a level is malformed.
-    """
+    """A namespace's levels; ``()`` and ``""`` are the root."""
     return parse_identifier(namespace) if namespace else ()
 
 
 def parse_named_namespace(namespace: str | Sequence[str]) -> Identifier:
-    """A namespace's levels, at least one.
-
-    Raises:
-        ValidationError: it is the root, or a level is malformed.
-    """
+    """A namespace's levels, at least one."""
     levels = parse_namespace(namespace)
     if not levels:
         raise ValidationError("a namespace needs a name")
@@ -68,11 +52,7 @@ def parse_named_namespace(namespace: str | Sequence[str]) -> Identifier:
 
 
 def require_folder_names(parts: Identifier) -> None:
-    """Check that each part can be a folder's name, so that no two tables share a place.
-
-    Raises:
-        ValidationError: a part is ``.`` or ``..``, or holds a slash or a backslash.
-    """
+    """Check that each part can be a folder's name, so that no two tables share a place."""
     for part in parts:
         if part in (".", "..") or "/" in part or "\\" in part:
             raise ValidationError(

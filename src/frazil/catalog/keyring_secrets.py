@@ -37,13 +37,6 @@ def with_secrets(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties with those that the keyring holds, in place of the reference.
 
     One that has a value already is not looked up.
-
-    Args:
-        name: the catalog's.
-        properties: what keywords, environment and file say of it.
-
-    Raises:
-        ConfigurationError: the keyring cannot be read, or does not have one of them.
     """
     full = {key: value for key, value in properties.items() if key != IN_KEYRING}
     for key in names_in_keyring(properties):
@@ -53,21 +46,13 @@ def with_secrets(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def keep_secret(name: str, key: str, value: str) -> None:
-    """Put a property of a catalog into the keyring, in place of the one that is there.
-
-    Raises:
-        ConfigurationError: the keyring cannot be written.
-    """
+    """Put a property of a catalog into the keyring, in place of the one that is there."""
     library = _library(name, key)
     _done(name, key, lambda: library.set_password(_service(name), key, value), secret=value)
 
 
 def forget_secret(name: str, key: str) -> None:
-    """Take a property of a catalog out of the keyring, where it is there.
-
-    Raises:
-        ConfigurationError: the keyring cannot be read or written.
-    """
+    """Take a property of a catalog out of the keyring, where it is there."""
     library = _library(name, key)
     if _done(name, key, lambda: library.get_password(_service(name), key)) is not None:
         _done(name, key, lambda: library.delete_password(_service(name), key))

@@ -53,16 +53,7 @@ def register_catalog(kind: str, implementation: type[Catalog]) -> None:
 
 
 def catalog_class(name: str, kind: str) -> type[Catalog]:
-    """Return the class of a ``type``.
-
-    Args:
-        name: the catalog's, for messages.
-        kind: the type.
-
-    Raises:
-        ConfigurationError: there is no such type.
-        UnsupportedError: the type is one that this release does not have.
-    """
+    """Return the class of a ``type``."""
     found = _known(kind) or _installed(kind)
     if found is not None:
         return found
@@ -79,16 +70,7 @@ def catalog_class(name: str, kind: str) -> type[Catalog]:
 
 
 def class_by_path(name: str, path: str) -> type[Catalog]:
-    """Return the class that ``py-catalog-impl`` names; its module is imported.
-
-    Args:
-        name: the catalog's, for messages.
-        path: ``package.module.Class``.
-
-    Raises:
-        ConfigurationError: there is no such class.
-        UnsupportedError: it is no catalog of Frazil, but PyIceberg's or another's.
-    """
+    """Return the class that ``py-catalog-impl`` names; its module is imported."""
     module, dot, attribute = path.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute) if dot else None

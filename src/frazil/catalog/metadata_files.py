@@ -41,16 +41,8 @@ _MEMORY_PER_PACKED_BYTE: Final = 64
 def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> TableMetadata:
     """Read a metadata file; gzip is recognized by its first bytes, whatever the name.
 
-    Args:
-        io: reads it.
-        location: of the file.
-        mark: what the store has told of its content before this call, as of `FileIO.marks`: what
-            was read under it is not read again.
-
-    Raises:
-        MissingFileError: there is no such file.
-        InvalidMetadataError: it is not metadata of a supported version.
-        UnsupportedVersionError: its format version is not adopted.
+    `mark` is what the store has told of its content before this call, as of `FileIO.marks`: what
+    was read under it is not read again.
     """
     under_mark = (store_key(io), location, mark)
     known = None if mark is None else _parsed(io).get(under_mark)
@@ -89,16 +81,7 @@ def view_metadata_file(metadata: ViewMetadata, *, path: str) -> bytes:
 
 
 def metadata_files_of(io: FileIO, metadata: TableMetadata, location: str) -> tuple[str, ...]:
-    """Return the metadata files of a table, those too that only logs of older ones name.
-
-    Args:
-        io: reads the older ones.
-        metadata: the current metadata.
-        location: its file.
-
-    Raises:
-        InvalidMetadataError, StorageError: an older one cannot be read.
-    """
+    """Return the metadata files of a table, those too that only logs of older ones name."""
     known = {location: None}
     older: TableMetadata | None = metadata
     while older is not None and older.table_uuid == metadata.table_uuid:
@@ -117,11 +100,7 @@ def _if_there(io: FileIO, location: str) -> TableMetadata | None:
 
 
 def names_uuid(io: FileIO, location: str, table_uuid: str) -> bool:
-    """Whether a metadata file is of the table of that UUID; it is not parsed.
-
-    Raises:
-        MissingFileError: there is no such file.
-    """
+    """Whether a metadata file is of the table of that UUID; it is not parsed."""
     sought, text = table_uuid.lower().encode(), _plain_bytes(io, location)
     return sought in text or sought in text.lower()
 

@@ -64,12 +64,7 @@ def new_metadata_file(
     """Write the file of a change that the block sends; it goes again if nothing was sent.
 
     Whatever the block raises once the sending has begun, the file stays: the table may name it.
-
-    Args:
-        sending: of a change that has several files.
-
-    Raises:
-        CommitNotSentError: the file could not be written.
+    Raises CommitNotSentError: the file could not be written.
     """
     sending = Sending() if sending is None else sending
     try:
@@ -94,14 +89,8 @@ def find_outcome(
 ) -> bool:
     """Whether a change took place, asking again by the ``commit.status-check.*`` properties.
 
-    Args:
-        ask: what the catalog says now; None, or an error of Frazil, if it cannot tell.
-        properties: the table's.
-        change: what was sent, for the message.
-        reason: how the answer was lost.
-
-    Raises:
-        CommitStateUnknownError: the catalog could not be asked, or cannot tell any more.
+    `ask` gives None, or raises an error of Frazil, if the catalog cannot tell. Raises
+    CommitStateUnknownError where it could not be asked, or cannot tell any more.
     """
     answer = first_answer(ask, properties)
     if answer is not None:
@@ -119,11 +108,7 @@ def first_answer(
 ) -> Answer | None:
     """Ask once, and again by the ``commit.status-check.*`` properties while there is no answer.
 
-    Args:
-        ask: what became of a change; None, or an error of Frazil or of the system, if that cannot
-            be told yet.
-        properties: the table's.
-        sleep: waits so many seconds.
+    `ask` gives None, or raises an error of Frazil or of the system, if that cannot be told yet.
     """
     # The swap was sent: a malformed property must not become its outcome.
     retries = STATUS_CHECKS.of_or_default(properties)
@@ -145,11 +130,7 @@ def first_answer(
 
 @contextlib.contextmanager
 def after_the_change(what: str) -> Iterator[None]:
-    """Log an error of what follows a change that took place: it does not undo the change.
-
-    Args:
-        what: what is not done then, for the log.
-    """
+    """Log an error of what follows a change that took place: it does not undo the change."""
     try:
         yield
     except Exception as error:

@@ -84,11 +84,7 @@ class StagedTable:
     updates: tuple[Update, ...] = ()
 
     def updated(self, updates: Sequence[Update]) -> StagedTable:
-        """Return the table with more updates.
-
-        Raises:
-            ValidationError: they contradict the table or the specification.
-        """
+        """Return the table with more updates."""
         return replace(
             self,
             metadata=apply_updates(self.metadata, updates),
@@ -467,11 +463,7 @@ class Catalog(ViewMethods, ABC):
 
 
 def property_changes(updates: Mapping[str, str] | None, removals: Sequence[str]) -> dict[str, str]:
-    """Return the properties to set.
-
-    Raises:
-        ValidationError: one of them is to be removed too.
-    """
+    """Return the properties to set."""
     changes = dict(updates or {})
     if both := sorted(set(changes) & set(removals)):
         raise ValidationError(f"the properties {both} are both set and removed")

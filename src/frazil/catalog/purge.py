@@ -60,11 +60,7 @@ class FilesToPurge:
         *,
         may_delete: Callable[[str], bool],
     ) -> FilesToPurge:
-        """Return the files of a table. A list that is missing or broken is skipped over.
-
-        Raises:
-            StorageError: the store failed.
-        """
+        """Return the files of a table. A list that is missing or broken is skipped over."""
         lists = in_threads(
             lambda snapshot: _listed(io, snapshot, may_delete),
             metadata.snapshots,
@@ -81,12 +77,8 @@ class FilesToPurge:
         """Delete data files, manifests, manifest lists, statistics and metadata, in that order.
 
         A manifest that is missing or broken is skipped over: what it names stays, the rest goes.
-
-        Returns:
-            the files that were kept.
-
-        Raises:
-            StorageError: some files could not be deleted; the message counts them and names one.
+        Returns the files that were kept.
+        Raises StorageError: some files could not be deleted; the message counts them and names one.
         """
         failures: dict[str, StorageError] = {}
         kept: dict[str, None] = {}

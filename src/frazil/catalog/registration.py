@@ -19,16 +19,7 @@ _LOG = logging.getLogger(__name__)
 def register_table(catalog: Catalog, identifier: str | Sequence[str], place: str) -> LoadedTable:
     """Give a table a name in a catalog.
 
-    Args:
-        catalog: gets the name.
-        identifier: the new name.
-        place: a metadata file, or the table's folder, whose newest metadata is taken.
-
-    Raises:
-        NoSuchTableError: there is no metadata file in the folder.
-        TableAlreadyExistsError: the name is taken.
-        NoSuchNamespaceError: the namespace is missing.
-        MissingFileError, InvalidMetadataError: the metadata is not there, or broken.
+    `place` is a metadata file, or the table's folder, whose newest metadata is taken.
     """
     is_file = is_metadata_file(place)
     path = place if is_file else newest_metadata_file(catalog.io, normalize_location(place))
@@ -36,11 +27,7 @@ def register_table(catalog: Catalog, identifier: str | Sequence[str], place: str
 
 
 def drop_and_tell(catalog: Catalog, identifier: Identifier) -> None:
-    """Remove a table's name, and log where its metadata stays, which brings the table back.
-
-    Raises:
-        NoSuchTableError: there is no such table.
-    """
+    """Remove a table's name, and log where its metadata stays, which brings the table back."""
     location = None
     with suppress(InvalidFormatError, NoSuchTableError, StorageError):
         # A table whose metadata cannot be read can still be dropped; who drops says what a view is.

@@ -17,26 +17,15 @@ class RequestLog(ABC):
     def noting(self, key: str, digest: str) -> AbstractContextManager[None]:
         """Note a request together with the change that this thread makes in the block.
 
-        Args:
-            key: the client's, used for one request alone.
-            digest: of the request, to tell it from another one with the same key.
-
-        Raises:
-            RequestRepeatedError: in the block; the key is noted already, and nothing was changed.
+        The client uses the key for one request alone; the digest tells the request from another one
+        with the same key. Raises RequestRepeatedError in the block where the key is noted already;
+        nothing was changed then.
         """
 
     @abstractmethod
     def digest_of(self, key: str) -> str | None:
-        """Return the digest that is noted with a key, None if there is no such note.
-
-        Raises:
-            StorageError: the catalog does not answer.
-        """
+        """Return the digest that is noted with a key, None if there is no such note."""
 
     @abstractmethod
     def forget(self, *, older_than_seconds: float) -> None:
-        """Remove notes of changes that were made so long ago.
-
-        Raises:
-            StorageError: the catalog does not answer.
-        """
+        """Remove notes of changes that were made so long ago."""

@@ -129,12 +129,7 @@ class StaticCatalog(Catalog):
 
 
 def open_table(location: str, properties: Mapping[str, str] | None = None) -> LoadedTable:
-    """The table of a metadata file, or the newest of a table's folder.
-
-    Raises:
-        NoSuchTableError: there is no metadata file.
-        InvalidMetadataError: the metadata is broken.
-    """
+    """The table of a metadata file, or the newest of a table's folder."""
     catalog = StaticCatalog(location, properties)
     return catalog.load_table(catalog.identifier)
 
@@ -149,9 +144,6 @@ def newest_metadata_file(io: FileIO, location: str) -> str:
 
     ``version-hint.text`` is followed where it names a file that is there; otherwise the newest
     content wins among the files of the highest version and those without one in their name.
-
-    Raises:
-        NoSuchTableError: there is no metadata file.
     """
     if is_metadata_file(location):
         return location

@@ -22,13 +22,7 @@ def one_or_several(
 ) -> tuple[str | Item, ...]:
     """Return what an argument holds, which may be one thing or an iterable of them.
 
-    Args:
-        given: the argument. A text is one name, never a sequence of letters.
-        kinds: the classes that its parts may have, text besides.
-        argument: its name, for messages.
-
-    Raises:
-        ValidationError: a part is of another kind.
+    A text is one name, never a sequence of letters.
     """
     if isinstance(given, str):
         return (given,)
@@ -42,11 +36,7 @@ def one_or_several(
 
 
 def snapshot_id_of(given: SnapshotId, argument: str = "snapshot_id") -> int:
-    """Return a snapshot's id, given as a number or as its digits.
-
-    Raises:
-        ValidationError: it is neither.
-    """
+    """Return a snapshot's id, given as a number or as its digits."""
     return _whole_number(given, argument, "a snapshot id is a whole number")
 
 
@@ -62,25 +52,14 @@ def snapshot_ids_of(given: SnapshotId | Iterable[SnapshotId], argument: str) -> 
 
 
 def format_version_of(given: int | str) -> int:
-    """Return a format version, given as a number or as its digits.
-
-    Raises:
-        ValidationError: it is neither.
-    """
+    """Return a format version, given as a number or as its digits."""
     return _whole_number(given, "format_version", "a format version is 1, 2 or 3")
 
 
 def what_there_is(
     name: str, listed: Iterable[str], *, names: Iterable[str] = (), holder: str = "the table"
 ) -> str:
-    """Return how a message about a missing column ends: the nearest name, and all there are.
-
-    Args:
-        name: what was asked for.
-        listed: the columns, or the fields, of the holder.
-        names: further names that may have been meant, such as those of fields of structs.
-        holder: what was searched.
-    """
+    """Return how a message about a missing column ends: the nearest name, and all there are."""
     known = list(listed)
     by_key = {each.lower(): each for each in (*names, *known)}
     near = get_close_matches(name.lower(), by_key, n=1)

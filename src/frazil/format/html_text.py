@@ -46,13 +46,7 @@ def html_size(size: float) -> str:
 
 
 def notebook_card(title: str, facts: Mapping[str, Any], *, below: str = "") -> str:
-    """Return a small box for a notebook: a title, names with their values, and more below.
-
-    Args:
-        title: of the box.
-        facts: values by name, shown as text.
-        below: what follows, as HTML.
-    """
+    """Return a small box for a notebook: a title, names with their values, and more below."""
     rows = "".join(
         f'<tr><td style="text-align:left;color:gray">{html_text(name)}</td>'
         f'<td style="text-align:left">{html_text(value)}</td></tr>'

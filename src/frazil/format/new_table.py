@@ -63,12 +63,6 @@ def new_table_metadata(
     Column ids are given out afresh from 1 and partition field ids from 1000 (rules 51, 72); spec
     and order follow their columns by name. A `format-version` property chooses the version where
     `format_version` does not, and is not stored; the default is 2.
-
-    Raises:
-        ValidationError: a type, partition or sort field that the version or the schema does not
-            allow; a reserved property; two different versions asked for.
-        ConfigurationError: a property that is known is malformed.
-        UnsupportedVersionError: a version other than 1, 2 and 3.
     """
     check_properties(properties or {})
     stored, wanted = stored_properties(properties or {})
@@ -129,10 +123,6 @@ def replacement_updates(
     The table keeps its uuid, snapshots, logs and properties. Columns keep their ids by name, as
     long as their type stays or is promoted; partition fields keep theirs; others get ids that were
     never used. A `format-version` property upgrades.
-
-    Raises:
-        ValidationError: a partition or sort field whose column the schema lacks.
-        ConfigurationError: a property that is known is malformed.
     """
     check_properties(properties or {}, beside=base.properties)
     check_new_defaults(schema.fields_by_id.values())

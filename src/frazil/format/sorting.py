@@ -178,9 +178,6 @@ def parse_sort_expr(text: str) -> SortExpr:
     """``ts``, ``ts desc``, ``bucket(4, id) asc nulls last``.
 
     Ascending by default; nulls first where ascending and last where descending.
-
-    Raises:
-        ValidationError: where the text is not a sort key.
     """
     match = _SORT_EXPR.fullmatch(text.strip())
     if match is None:
@@ -205,12 +202,7 @@ def order_for(
     order_id: int = 1,
     case_sensitive: bool = True,
 ) -> SortOrder:
-    """The order of what a user writes: ``["ts desc", "bucket(4, id)"]``; UNSORTED of nothing.
-
-    Raises:
-        ValidationError: where an expression cannot be parsed, or its column is missing or of a
-            type that the transform does not take.
-    """
+    """The order of what a user writes: ``["ts desc", "bucket(4, id)"]``; UNSORTED of nothing."""
     built: list[SortField] = []
     for given in one_or_several(fields, SortExpr, SortField, argument="sort_by"):
         if isinstance(given, SortField):
@@ -238,11 +230,7 @@ def reuse_order(orders: Iterable[SortOrder], wanted: SortOrder) -> SortOrder:
 
 
 def rebind_order(order: SortOrder, old: Schema, new: Schema) -> SortOrder:
-    """The order on the columns of the same names in another schema.
-
-    Raises:
-        ValidationError: where the new schema has no column of a source's name.
-    """
+    """The order on the columns of the same names in another schema."""
     return replace(
         order,
         fields=tuple(

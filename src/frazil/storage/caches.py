@@ -221,11 +221,7 @@ class Caches:
         return self._of_name[name]
 
     def resize(self, properties: Mapping[str, str]) -> None:
-        """Change the sizes that properties name; what no longer fits is forgotten at once.
-
-        Raises:
-            ConfigurationError: one is not a number of bytes; no size is changed then.
-        """
+        """Change the sizes that properties name; what no longer fits is forgotten at once."""
         stated = {name: size for name, size in CACHE_SIZES.items() if size.name in properties}
         wanted = {name: size.of(properties) for name, size in stated.items()}
         for name, max_bytes in wanted.items():

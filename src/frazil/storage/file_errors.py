@@ -19,11 +19,7 @@ def typed_error(
 ) -> FrazilError:
     """Return the error to raise for what a store raised.
 
-    Args:
-        verb: what was tried: ``read``, ``create``, …
-        path: the file or folder.
-        error: what the store raised.
-        properties: the store's settings, whose secrets are left out of the message.
+    Secrets of `properties`, the store's settings, are left out of the message.
     """
     shown = redact(path, properties)
     if isinstance(error, FileNotFoundError):

@@ -67,15 +67,7 @@ class FileKind:
         schema: Schema,
         partition: tuple[Any, ...],
     ) -> str:
-        """Return where the table's layout wants a file of this name.
-
-        Args:
-            metadata: of the table.
-            name: of the file.
-            spec: of the file.
-            schema: holds the columns that the spec is made from.
-            partition: of the file.
-        """
+        """Return where the table's layout wants a file of this name."""
         folders = ""
         if self.in_partition_folder and not spec.is_unpartitioned:
             folders = partition_folders(spec.partition_path(schema, partition))
@@ -84,11 +76,7 @@ class FileKind:
     def metrics_modes(
         self, schema: Schema, properties: Mapping[str, str], *, sorted_ids: Collection[int] = ()
     ) -> dict[int, MetricsMode]:
-        """Return which statistics of each field its entries keep.
-
-        Raises:
-            ConfigurationError: a property is no metrics mode.
-        """
+        """Return which statistics of each field its entries keep."""
         if self.has_full_bounds:
             return dict.fromkeys(schema.fields_by_id, FULL)
         # Bounds of what is compared tell readers which data files the deletes can be about.

@@ -149,9 +149,7 @@ class FileIO:
 
         On local disks, S3, GCS and Azure the store itself decides which of two writers is first
         (see creates_atomically); elsewhere the check comes before the write.
-
-        Raises:
-            AlreadyExistsError: the name is taken; the file there is unchanged.
+        Raises AlreadyExistsError: the name is taken; the file there is unchanged.
         """
         self._run(
             "create",
@@ -166,9 +164,7 @@ class FileIO:
         A driver repeats a request whose answer was lost, and the store then refuses it for the file
         that the first one made: a file of this very content is the one that was to be written. A
         file that is the beginning of it is of a try that was killed, and is written anew.
-
-        Raises:
-            AlreadyExistsError: the name is taken by another file, which is unchanged.
+        Raises AlreadyExistsError: the name is taken by another file, which is unchanged.
         """
         try:
             self._run(
@@ -188,12 +184,7 @@ class FileIO:
         """Copy a file of the local disk, in parts, to a name that must not exist yet.
 
         Who is first is decided as in create; the copy is never in memory as a whole.
-
-        Args:
-            source: a path of the operating system.
-
-        Raises:
-            AlreadyExistsError: the name is taken; the file there is unchanged.
+        Raises AlreadyExistsError: the name is taken; the file there is unchanged.
         """
         self._run(
             "create",
@@ -205,8 +196,7 @@ class FileIO:
     def upload_unique(self, source: str, path: str) -> None:
         """Copy a file of the local disk as upload does, with a name as create_unique takes.
 
-        Raises:
-            AlreadyExistsError: the name is taken by another file, which is unchanged.
+        Raises AlreadyExistsError: the name is taken by another file, which is unchanged.
         """
         try:
             self.upload(source, path)
@@ -217,8 +207,7 @@ class FileIO:
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a file; with ``overwrite`` it takes the place of the one there, in one step.
 
-        Raises:
-            AlreadyExistsError: the name is taken and overwrite is not set.
+        Raises AlreadyExistsError: the name is taken and overwrite is not set.
         """
         if not overwrite:
             self.create(path, data)
@@ -262,14 +251,8 @@ class FileIO:
         """Remove files in parallel; what is not there counts as removed.
 
         A store that takes many by one request gets 1 000 at once.
-
-        Args:
-            paths: of the files.
-            threads: how many requests are made beside each other.
-            on_each: called after each file, by the thread that removed it or failed.
-
-        Returns:
-            the failures by path; empty when everything is gone.
+        `on_each`: called after each file, by the thread that removed it or failed.
+        Returns the failures by path; empty when everything is gone.
         """
         names = list(dict.fromkeys(paths))
         batches: dict[tuple[int, str], _Batch] = {}
@@ -391,11 +374,7 @@ class FileIO:
             raise typed_error("list", prefix, error, self.properties) from None
 
     def list_folder(self, path: str) -> tuple[tuple[str, bool], ...]:
-        """(name, is a folder) of what lies directly in a folder, by name.
-
-        Raises:
-            MissingFileError: there is no such folder.
-        """
+        """(name, is a folder) of what lies directly in a folder, by name."""
         return self._run(
             "list",
             path,
@@ -404,11 +383,7 @@ class FileIO:
         )
 
     def move_folder(self, source: str, target: str) -> None:
-        """Give a folder of the local disk another name beside it, in one step.
-
-        Raises:
-            UnsupportedError: the store has no such step.
-        """
+        """Give a folder of the local disk another name beside it, in one step."""
         there = local_path(target)
         if local_path(source) is None or there is None:
             raise UnsupportedError(f"cannot rename {source} to {target}: only local folders can be")
@@ -438,8 +413,7 @@ class FileIO:
     def rename_if_absent(self, source: str, target: str) -> None:
         """Give a file another name in the same store.
 
-        Raises:
-            AlreadyExistsError: the target's name is taken; nothing changed.
+        Raises AlreadyExistsError: the target's name is taken; nothing changed.
         """
         self._rename(
             source,
@@ -463,11 +437,7 @@ class FileIO:
     ) -> None:
         """Let a file go on with other bytes from ``start``, where `replaces_ends` says so.
 
-        Args:
-            read_head: gives what lies before; a store that copies it by itself does not ask.
-
-        Raises:
-            UnsupportedError: the store cannot.
+        `read_head`: gives what lies before; a store that copies it by itself does not ask.
         """
 
         def replace(store: Store, at: str) -> None:
@@ -485,8 +455,7 @@ class FileIO:
     def lock(self, folder: str) -> Iterator[None]:
         """Keep other processes of this machine out while held; other stores have no such lock.
 
-        Raises:
-            MissingFileError: there is no such folder, or no longer once the lock is had.
+        Raises MissingFileError where there is no such folder, or no longer once the lock is had.
         """
         with contextlib.ExitStack() as held:
             self._run(

@@ -43,11 +43,7 @@ _threads: Final = _Threads()
 
 
 def check_threads() -> None:
-    """Make sure that work on columns will end in this process.
-
-    Raises:
-        UnsupportedError: the process was forked from one whose threads for it ran.
-    """
+    """Make sure that work on columns will end in this process."""
     if _threads.lost:
         raise UnsupportedError(
             f"process {os.getpid()} was forked from one that had worked on tables or Polars frames,"

@@ -37,11 +37,7 @@ class Beginning:
 
 
 def list_beginning(io: FileIO, folder: str) -> Beginning:
-    """List levels of a folder until there are folders enough to share the rest of the work.
-
-    Raises:
-        StorageError: a folder cannot be listed.
-    """
+    """List levels of a folder until there are folders enough to share the rest of the work."""
     with suppress(MissingFileError):
         few = io.list_at_once(folder)
         if few is not None:
@@ -58,11 +54,7 @@ def list_beginning(io: FileIO, folder: str) -> Beginning:
 
 
 def list_folders(io: FileIO, folders: Sequence[str]) -> pl.DataFrame:
-    """List everything below each of the folders.
-
-    Raises:
-        StorageError: a folder cannot be listed.
-    """
+    """List everything below each of the folders."""
     frames = in_threads(
         lambda folder: frame_of(io.list(folder)),
         folders,
@@ -89,11 +81,7 @@ def frame_of(files: Iterable[FileInfo]) -> pl.DataFrame:
 
 
 def listing_of(given: Any) -> pl.DataFrame:
-    """Return a list of files that the user made as a listing.
-
-    Raises:
-        ValidationError: `file_path` or `last_modified` is missing or of another type.
-    """
+    """Return a list of files that the user made as a listing."""
     if not isinstance(given, pl.DataFrame):
         raise ValidationError(f"file_list is a {type(given).__name__}; give a frame of Polars")
     kinds = {"file_path": (pl.String,), "last_modified": (pl.Datetime,)}

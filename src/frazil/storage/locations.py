@@ -54,10 +54,7 @@ def metadata_location(metadata: TableMetadata | ViewMetadata) -> str:
 def data_file_path(metadata: TableMetadata, file_name: str, *, partition_path: str = "") -> str:
     """The full path of a data file, in Java's layout (SPEC rules 305, 306).
 
-    Args:
-        metadata: the table's.
-        file_name: the last part.
-        partition_path: ``name=value/…``, already encoded; empty in an unpartitioned table.
+    `partition_path`: ``name=value/…``, already encoded; empty in an unpartitioned table.
     """
     base = data_location(metadata)
     if not OBJECT_STORAGE.of(metadata.properties):
@@ -76,9 +73,6 @@ def partition_folders(partition_path: str) -> str:
 
     A part that is longer than file systems take becomes its beginning and a hash of the whole. What
     partition a file is of says its entry in a manifest, never its path.
-
-    Args:
-        partition_path: ``name=value/…``, URL-encoded.
     """
     return "/".join(map(_short_name, partition_path.split("/")))
 
@@ -149,11 +143,7 @@ def new_view_metadata_file_path(metadata: ViewMetadata, *, version: int) -> str:
 
 
 def metadata_extension(properties: Mapping[str, str]) -> str:
-    """``.metadata.json`` or ``.gz.metadata.json`` by write.metadata.compression-codec.
-
-    Raises:
-        ConfigurationError: the codec is neither none nor gzip.
-    """
+    """``.metadata.json`` or ``.gz.metadata.json`` by write.metadata.compression-codec."""
     return ".gz.metadata.json" if METADATA_CODEC.of(properties) == "gzip" else ".metadata.json"
 
 

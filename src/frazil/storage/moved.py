@@ -69,10 +69,6 @@ def telling_of_moves(io: FileIO, path: str) -> Iterator[None]:
     """Raise a missing file's error with what to do if the table was moved, where that seems so.
 
     So it does where the whole folder is not there: metadata names files by their old paths.
-
-    Args:
-        io: the table's files.
-        path: the file of metadata that is read.
     """
     try:
         yield

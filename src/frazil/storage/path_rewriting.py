@@ -42,19 +42,11 @@ class PathPrefix:
     target: str
 
     def moved(self, path: str) -> str:
-        """Return the path below the target.
-
-        Raises:
-            ValidationError: it does not lie below the source.
-        """
+        """Return the path below the target."""
         return f"{self.target}{self.tail(path)}"
 
     def tail(self, path: str) -> str:
-        """Return what follows the prefix, which begins with a slash.
-
-        Raises:
-            ValidationError: the path does not lie below the source.
-        """
+        """Return what follows the prefix, which begins with a slash."""
         if path != self.source and not path.startswith(f"{self.source}/"):
             raise ValidationError(f"the path {path} does not begin with {self.source}")
         return path[len(self.source) :]
@@ -82,11 +74,7 @@ class RewrittenDeletes:
 
 
 def rewritten_metadata(data: bytes, prefix: PathPrefix) -> bytes:
-    """Return a metadata file that is of a table below the target; compressed as it was.
-
-    Raises:
-        ValidationError: a path does not lie below the source.
-    """
+    """Return a metadata file that is of a table below the target; compressed as it was."""
     is_packed = data.startswith(_GZIP)
     found = json.loads(gzip.decompress(data) if is_packed else data)
     found["location"] = prefix.moved(found["location"].rstrip("/"))
@@ -114,10 +102,7 @@ def rewritten_metadata(data: bytes, prefix: PathPrefix) -> bytes:
 def rewritten_manifest_list(data: bytes, prefix: PathPrefix, lengths: Mapping[str, int]) -> bytes:
     """Return a manifest list that names manifests below the target.
 
-    Args:
-        data: the list.
-        prefix: of the manifests.
-        lengths: of the manifests with other paths in them, by where they were.
+    `lengths` are those of the manifests with other paths in them, by where they were.
     """
 
     def change(row: dict[str, Any]) -> None:
@@ -132,10 +117,7 @@ def rewritten_manifest(
 ) -> bytes:
     """Return a manifest that names files below the target.
 
-    Args:
-        data: the manifest.
-        prefix: of the files.
-        deletes: delete files with other paths in them, by where they were.
+    `deletes` are delete files with other paths in them, by where they were.
     """
 
     def change(entry: dict[str, Any]) -> None:
@@ -157,11 +139,7 @@ def rewritten_manifest(
 
 
 def rewritten_deletes(data: bytes, file_format: str, prefix: PathPrefix) -> RewrittenDeletes:
-    """Return a position delete file, or a file of vectors, for data files below the target.
-
-    Raises:
-        UnsupportedError: its format is neither Parquet nor Puffin.
-    """
+    """Return a position delete file, or a file of vectors, for data files below the target."""
     match file_format.lower():
         case "parquet":
             return RewrittenDeletes(_rewritten_positions(data, prefix), {})

@@ -82,9 +82,6 @@ def normalize_location(location: str | os.PathLike[str]) -> str:
 
     A local path becomes ``file:///absolute`` with ``.``, ``..`` and doubled slashes resolved as
     text; other stores keep their text.  Trailing slashes go.
-
-    Raises:
-        ConfigurationError: the location is empty.
     """
     text = os.fspath(location)
     if not text.strip():
@@ -119,11 +116,7 @@ def name_of(path: str) -> str:
 
 
 def resolve_inside(base: str, relative: str) -> str:
-    """Join a relative path to a base, refusing every result outside of the base.
-
-    Raises:
-        ValidationError: the path is absolute, has a scheme, a NUL character, or climbs out.
-    """
+    """Join a relative path to a base, refusing every result outside of the base."""
     if (
         not relative
         or "\x00" in relative

@@ -33,11 +33,7 @@ def in_threads(
     An error ends the work: what has not begun is left out, what runs is waited for, and the error
     is raised as it is; of several, that of the first item. One item, or what one thread would do,
     is worked on in this thread.
-
-    Args:
-        items: taken one after the other in this thread, while others are worked on.
-        name: the beginning of the threads' names.
-        threads: how many work at most.
+    The items are taken one after the other in this thread, while others are worked on.
     """
     rest = iter(items)
     first = list(islice(rest, 2))
@@ -76,8 +72,7 @@ class FilesUnderWay:
     def create_unique(self, path: str, data: bytes) -> None:
         """Begin to write a file, as `FileIO.create_unique` does.
 
-        Raises:
-            AlreadyExistsError, StorageError: of a file that was begun before.
+        Raises AlreadyExistsError, StorageError: of a file that was begun before.
         """
         if len(self._writes) >= WAITING_THREADS:
             self._writes.popleft().result()
@@ -87,9 +82,8 @@ class FilesUnderWay:
     def finish(self) -> None:
         """Wait until every file is written.
 
-        Raises:
-            AlreadyExistsError, StorageError: of the first file that could not be written; nothing
-                is under way any more.
+        Raises AlreadyExistsError, StorageError: of the first file that could not be written;
+        nothing is under way any more.
         """
         for write in self._settled():
             write.result()

@@ -36,8 +36,7 @@ class StoredFile:
 def stored_files(io: FileIO, files: Sequence[tuple[str, str]]) -> list[StoredFile]:
     """Return what lies under each path, given with its format; looked up beside each other.
 
-    Raises:
-        StorageError: the store does not answer; that says nothing of a file.
+    Raises StorageError: the store does not answer; that says nothing of a file.
     """
     return in_threads(
         lambda file: stored_file(io, *file), files, threads=WAITING_THREADS, name="frazil-check"
@@ -47,8 +46,7 @@ def stored_files(io: FileIO, files: Sequence[tuple[str, str]]) -> list[StoredFil
 def stored_file(io: FileIO, path: str, file_format: str) -> StoredFile:
     """Return what lies under a path.
 
-    Raises:
-        StorageError: the store does not answer.
+    Raises StorageError where the store does not answer.
     """
     try:
         size = io.size(path)

@@ -15,13 +15,7 @@ _LONGEST = 2**31 + 7
 def read_deletion_vector(
     io: FileIO, path: str, *, offset: int | None, length: int | None, cardinality: int | None
 ) -> BitMap64:
-    """Return the positions of a deletion vector, given its place as a manifest states it.
-
-    Raises:
-        MissingFileError: there is no such file.
-        InvalidDataFileError: the place is impossible, or what is there is no vector of so many
-            positions.
-    """
+    """Return the positions of a deletion vector, given its place as a manifest states it."""
     if offset is None or length is None or offset < 0 or not 0 <= length <= _LONGEST:
         raise InvalidDataFileError(
             f"a manifest puts a deletion vector of {length} bytes at offset {offset}, which no"

@@ -80,19 +80,11 @@ class TablePort(OnDriver, ABC):
         return PROCESS_ZONE
 
     def column_type(self, given: Any) -> IcebergType:
-        """Return the type that a user gives for a column.
-
-        Raises:
-            ValidationError: it is none.
-        """
+        """Return the type that a user gives for a column."""
         return as_type(given)
 
     def timestamp_ms(self, moment: Moment) -> int:
-        """Return a moment as milliseconds since the epoch.
-
-        Raises:
-            ValidationError: it is no time.
-        """
+        """Return a moment as milliseconds since the epoch."""
         return timestamp_ms_of(moment, self.text_zone)
 
 
@@ -138,9 +130,8 @@ class HandlePort(TablePort):
     def refresh(self) -> LoadedTable:
         """Load the table and show it, unless the port shows something newer by then.
 
-        Raises:
-            ValidationError: the name now belongs to another table (rule 192).
-            NoSuchTableError: the table is gone.
+        Raises ValidationError: the name now belongs to another table (rule 192); NoSuchTableError:
+        the table is gone.
         """
         before = self._table
         loaded = self._catalog.load_table(before.identifier)
@@ -153,8 +144,7 @@ class HandlePort(TablePort):
     def show(self, loaded: LoadedTable, *, even_if_earlier: bool = False) -> bool:
         """Show a table that was loaded or committed; say no where it is earlier than what is shown.
 
-        Raises:
-            ValidationError: it is another table.
+        Raises ValidationError where it is another table.
         """
         with self._showing:
             shown = self._table
@@ -192,11 +182,7 @@ class HandlePort(TablePort):
         return look.loaded if is_new else None
 
     def committed(self, loaded: LoadedTable, made: frozenset[int]) -> None:
-        """Show what was committed through this port.
-
-        Args:
-            made: the ids of snapshots that the commit made.
-        """
+        """Show what was committed through this port."""
         self.show(loaded)
 
 

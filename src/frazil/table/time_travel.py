@@ -29,14 +29,8 @@ def timestamp_ms_of(moment: Moment, text_zone: str | tzinfo = PROCESS_ZONE) -> i
     midnight there. A datetime without a zone is local time of this process, as Python and PySpark
     read it. Where clocks are set back, the first of the two moments is meant (of a datetime,
     ``fold`` decides); where they are set forward, a time that they skip counts from before.
-
-    Args:
-        moment: milliseconds since the epoch, ISO 8601 text, a datetime or a date.
-        text_zone: the zone of text and dates; a session's, or without one the process's.
-
-    Raises:
-        ValidationError: it is none of these.
-        ConfigurationError: there is no such zone.
+    `moment`: milliseconds since the epoch, ISO 8601 text, a datetime or a date. `text_zone`: the
+    zone of text and dates; a session's, or without one the process's.
     """
     if isinstance(moment, bool):
         raise ValidationError(f"{moment!r} is no point in time")
@@ -88,17 +82,7 @@ def find_snapshot(
 ) -> Snapshot | None:
     """The snapshot that is asked for, by default the current one; None in an empty table.
 
-    Args:
-        metadata: the table.
-        snapshot_id: a snapshot by its id.
-        as_of: the snapshot that was current at this time, by the snapshot log (rule 188).
-        ref: the snapshot of a branch or tag.
-        text_zone: the zone of a time that is text or a date.
-
-    Raises:
-        NoSuchSnapshotError: there is no such snapshot, or none at that time.
-        NoSuchRefError: there is no such branch or tag.
-        ValidationError: more than one of the three is given.
+    `as_of` goes by the snapshot log (rule 188); at most one of the three is given.
     """
     given = [
         name

@@ -58,11 +58,7 @@ class CollectingPort(TablePort, CommittedAtEnd):
         return self.metadata
 
     def run(self, operation: Operation) -> None:
-        """Add an operation.
-
-        Raises:
-            ValidationError: the transaction is closed.
-        """
+        """Add an operation."""
         self._collect(operation)
 
     def check_at_commit(self, read: Operation) -> None:
@@ -162,8 +158,7 @@ class TransactionPort(CollectingPort):
     def close(self, read: Mapping[str, int | None]) -> ChangedTable:
         """End it without a commit; return what a commit of several tables has of it.
 
-        Args:
-            read: the references whose rows must stay, and where they were.
+        `read`: the references whose rows must stay, and where they were.
         """
         self._check_open()
         self._is_open = False

@@ -340,10 +340,8 @@ class FilesystemCatalog(PointerCatalog):
     def _put(self, path: str, metadata: TableMetadata) -> None:
         """Create the version's file, which is the swap; the file itself says whose it is.
 
-        Raises:
-            CommitFailedError: another writer has made it.
-            CommitStateUnknownError: no answer came, and the store does not tell.
-            StorageError: the local disk has refused it.
+        Raises CommitFailedError: another writer has made it; CommitStateUnknownError: no answer
+        came, and the store does not tell; StorageError: the local disk has refused it.
         """
         data = metadata_bytes(self.io, metadata, path=path)
         try:

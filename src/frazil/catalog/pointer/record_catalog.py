@@ -130,11 +130,7 @@ class RecordCatalog(PointerCatalog, Generic[NamespacesT]):
         return join(normalize_location(location), name[-1])
 
     def _in_warehouse(self, name: Identifier, *folders: str) -> str:
-        """Where a new table lies in a namespace that has no location.
-
-        Raises:
-            ConfigurationError: the catalog has no warehouse.
-        """
+        """Where a new table lies in a namespace that has no location."""
         warehouse = self.properties.get("warehouse")
         if not warehouse:
             raise ConfigurationError(

@@ -93,12 +93,7 @@ class VersionFolder:
 
         At each step the table is whole or gone.  What a writer commits meanwhile goes too; a table
         that is made anew under the name does not.
-
-        Args:
-            table_uuid: of the table that goes.
-
-        Raises:
-            StorageError: a file could not be deleted; the newest is still there.
+        Raises StorageError: a file could not be deleted; the newest is still there.
         """
         self.delete_hint()
         others = [name for name in self._file_names() if name.endswith(EXTENSIONS)]
@@ -114,11 +109,7 @@ class VersionFolder:
         self.delete_hint()
 
     def delete_hint(self) -> None:
-        """Delete the hint; readers of a table without it list the versions.
-
-        Raises:
-            StorageError: it could not be deleted.
-        """
+        """Delete the hint; readers of a table without it list the versions."""
         self._delete([join(self.folder, HINT)])
 
     def has_others_than(self, path: str) -> bool:

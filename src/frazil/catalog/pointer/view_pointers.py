@@ -85,20 +85,11 @@ class PointerViewMethods(ViewMethods):
 
     @abstractmethod
     def _view_location(self, name: Identifier) -> str:
-        """Return where a view's metadata file lies.
-
-        Raises:
-            NoSuchViewError: there is no such view.
-        """
+        """Return where a view's metadata file lies."""
 
     @abstractmethod
     def _require_free(self, name: Identifier) -> None:
-        """Check that a view may get a name.
-
-        Raises:
-            NoSuchNamespaceError: its namespace does not exist.
-            ViewAlreadyExistsError: a view or a table has the name.
-        """
+        """Check that a view may get a name."""
 
     @abstractmethod
     def _insert_view(self, view: LoadedView, sending: Sending) -> None:
@@ -119,8 +110,7 @@ def next_view(base: LoadedView, updated: ViewMetadata) -> LoadedView:
 def require_pointer(base: LoadedView, found: str | None) -> None:
     """Check that a view's pointer is where it was.
 
-    Raises:
-        CommitFailedError: it is elsewhere.
+    Raises CommitFailedError where it is elsewhere.
     """
     if found != base.metadata_location:
         raise CommitFailedError(

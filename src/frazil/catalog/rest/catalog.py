@@ -254,10 +254,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
     def unregister_table(self, identifier: str | Sequence[str]) -> str:
         """Remove a table from the catalog, leave its files, and return its last metadata file.
 
-        Raises:
-            NoSuchTableError: there is no such table.
-            UnsupportedError: the server does not offer it.
-            CommitStateUnknownError: no answer came and none could be had.
+        Raises CommitStateUnknownError: no answer came and none could be had.
         """
         name = parse_table_identifier(identifier)
         what = f"unregister the table {shown(name)}"

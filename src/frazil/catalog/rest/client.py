@@ -93,8 +93,7 @@ class RestClient:
     def at(self, uri: str) -> RestClient:
         """Return a client with the same login and connections at another address.
 
-        Raises:
-            ConfigurationError: it is none, or is without TLS where this one's is not.
+        Raises ConfigurationError where it is without TLS and this one's is not.
         """
         origin_of(uri)
         if self.uri.startswith("https://") and not uri.startswith("https://"):
@@ -112,12 +111,8 @@ class RestClient:
     def read(self, request: RestRequest, *, also: tuple[int, ...] = ()) -> Answer:
         """Return the answer to a request that changes nothing.
 
-        Args:
-            also: statuses that are answers as well.
-
-        Raises:
-            StorageError: the server did not answer, or failed, in every try.
-            AccessDeniedError, NotFoundError, …: the server refuses, by its statuses.
+        Raises StorageError: the server did not answer, or failed, in every try; AccessDeniedError,
+        NotFoundError, …: the server refuses, by its statuses, unless they are among `also`.
         """
         tries = _Tries(self._max_retries, self._sleep)
         while True:
@@ -138,11 +133,8 @@ class RestClient:
 
         It is sent again where the server cannot have done it, where the server asks for that
         (503 with Retry-After, 429), and, with an Idempotency-Key, after a lost answer.
-
-        Raises:
-            LostAnswerError: it was sent, and what became of it is unknown.
-            CommitFailedError: it was never sent.
-            AccessDeniedError, NotFoundError, …: the server refuses, by its statuses.
+        Raises LostAnswerError: it was sent, and what became of it is unknown; CommitFailedError: it
+        was never sent; AccessDeniedError, NotFoundError, …: the server refuses, by its statuses.
         """
         keyed = {IDEMPOTENCY_KEY: new_key()} if self.key_lifetime_seconds else {}
         longest = self.key_lifetime_seconds or _LONGEST_RETRYING

@@ -69,10 +69,7 @@ class Connection:
 def connect(name: str, properties: Mapping[str, str]) -> Connection:
     """Ask a server for its configuration.
 
-    Raises:
-        ConfigurationError: a property is missing or malformed, or there is no such warehouse.
-        AccessDeniedError: the login is refused.
-        StorageError: the server does not answer.
+    Raises StorageError: the server does not answer.
     """
     uri = properties.get("uri", "").rstrip("/")
     if not uri:

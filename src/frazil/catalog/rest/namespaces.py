@@ -156,8 +156,7 @@ class RestNamespaces:
 def levels_of(value: object) -> Identifier:
     """Return the levels of a namespace that a server answered with.
 
-    Raises:
-        StorageError: it is malformed.
+    Raises StorageError: it is malformed.
     """
     if not isinstance(value, list) or not all(isinstance(level, str) for level in value):
         raise StorageError("the REST catalog's server answered with a malformed namespace")

@@ -37,23 +37,14 @@ def is_in(
 ) -> bool | None:
     """Whether a commit is part of a table; None where that cannot be told.
 
-    Args:
-        metadata: the table as it is now.
-        requirements: what the commit asked for.
-        updates: what it was to change.
-        is_refused: the server has refused the same commit when it was sent again.
+    `is_refused`: the server has refused the same commit when it was sent again.
     """
     seen = _seen(metadata, requirements, updates)
     return False if seen is None and is_refused else seen
 
 
 def is_in_view(metadata: ViewMetadata, updates: Sequence[ViewUpdate]) -> bool | None:
-    """Whether a commit is part of a view; None where that cannot be told.
-
-    Args:
-        metadata: the view as it is now.
-        updates: what the commit was to change.
-    """
+    """Whether a commit is part of a view; None where that cannot be told."""
     added = [each.view_version for each in updates if isinstance(each, AddViewVersion)]
     if any(_is_there(metadata, each) for each in added):
         return True
@@ -70,11 +61,6 @@ def is_the_view(
 
     Whose it is cannot be seen, and servers date it themselves: one that says the same serves as
     well.
-
-    Args:
-        made: the view of that name as it is now.
-        version: the first version that it was to have.
-        properties: those that it was to have.
     """
     if any(_says_the_same(each, version) for each in made.versions):
         return True if properties.items() <= made.properties.items() else None

@@ -73,11 +73,7 @@ class Routes:
 
     @classmethod
     def of(cls, prefix: str | None, separator: str | None) -> Routes:
-        """Return the routes that a server's properties mean.
-
-        Raises:
-            ConfigurationError: the separator is empty.
-        """
+        """Return the routes that a server's properties mean."""
         decoded = unquote(_UNIT_SEPARATOR if separator is None else separator)
         if not decoded:
             raise ConfigurationError("namespace-separator must not be empty")
@@ -93,11 +89,7 @@ class Routes:
         return self.path("namespaces")
 
     def namespace(self, levels: Identifier, *below: str) -> str:
-        """Return the path of a namespace, or of something below it.
-
-        Raises:
-            ValidationError: a level holds the separator.
-        """
+        """Return the path of a namespace, or of something below it."""
         self.joined(levels)
         encoded = quote(self.separator, safe="").join(_segment(level) for level in levels)
         return self.path("namespaces", encoded, *below)
@@ -119,11 +111,7 @@ class Routes:
         return self.namespace(name[:-1], "views", _segment(name[-1]))
 
     def joined(self, levels: Identifier) -> str:
-        """Return a namespace as one text that is not encoded.
-
-        Raises:
-            ValidationError: a level holds the separator.
-        """
+        """Return a namespace as one text that is not encoded."""
         if any(self.separator in level for level in levels):
             raise ValidationError(
                 f"a level of the namespace {shown(levels)} holds {self.separator!r}, which this "

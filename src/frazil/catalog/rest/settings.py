@@ -88,11 +88,7 @@ class TransportSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> TransportSettings:
-        """Return what the properties say.
-
-        Raises:
-            ConfigurationError: one is malformed.
-        """
+        """Return what the properties say."""
         return cls(
             CONNECT_TIMEOUT.of(properties) / 1000,
             READ_TIMEOUT.of(properties) / 1000,
@@ -102,11 +98,7 @@ class TransportSettings:
 
 
 def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """Return how servers are verified; there is no way to switch that off.
-
-    Raises:
-        ConfigurationError: a certificate cannot be read.
-    """
+    """Return how servers are verified; there is no way to switch that off."""
     bundle, certificate = properties.get(CA_BUNDLE), properties.get(CLIENT_CERTIFICATE)
     try:
         context = ssl.create_default_context(cafile=bundle)
@@ -123,8 +115,7 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 def custom_headers(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of the properties ``header.<name>``.
 
-    Raises:
-        ConfigurationError: a name or value cannot be sent; the value is not shown.
+    A name or value that cannot be sent is refused; the value is not shown.
     """
     found = {
         name.removeprefix(HEADER_PREFIX): value

@@ -20,14 +20,10 @@ def settle(
 ) -> Answer | None:
     """Send a change and return its answer; None where only the catalog shows that it took place.
 
-    Args:
-        took_place: what the catalog shows now; None where that cannot be told.
-        properties: of the table, for the ``commit.status-check.*`` among them.
-
-    Raises:
-        CommitFailedError: it was not sent, or no answer came and it did not take place.
-        CommitStateUnknownError: no answer came, and none could be had.
-        AccessDeniedError, NotFoundError, …: the server refuses.
+    `took_place` tells what the catalog shows now; None where that cannot be told. Raises
+    CommitFailedError: it was not sent, or no answer came and it did not take place;
+    CommitStateUnknownError: no answer came, and none could be had; AccessDeniedError,
+    NotFoundError, …: the server refuses.
     """
     try:
         return connection.client.change(request)

@@ -120,13 +120,9 @@ class TableAnswers:
     ) -> LoadedTable:
         """Return the table of an answer, which is kept.
 
-        Args:
-            before: the table whose commit the answer is of; its files stay reachable as they were.
-
-        Raises:
-            InvalidMetadataError: its metadata is broken.
-            UnsupportedError: the server wants reads or writes in a way that this release has not.
-            StorageError: the answer is malformed.
+        `before` is the table whose commit the answer is of; its files stay reachable as they were.
+        Raises UnsupportedError where the server wants reads or writes in a way that this release
+        has not.
         """
         return self._keep(name, answer, before)
 
@@ -185,10 +181,8 @@ class TableAnswers:
 
         The table may have changed since: newer snapshots are left out, and those that are at hand
         stay.
-
-        Raises:
-            NoSuchTableError: the table is gone.
-            ValidationError: the name now belongs to another table.
+        Raises NoSuchTableError: the table is gone; ValidationError: the name now belongs to another
+        table.
         """
         answer = self._whole(name, f"load the snapshots of the table {shown(name)}")
         body = answer.json()
@@ -331,8 +325,7 @@ def creation_request(
 ) -> dict[str, Any]:
     """Return what asks a server for a new table of such metadata.
 
-    Args:
-        location: where it is to lie; None lets the server choose.
+    `location`: where it is to lie; None lets the server choose.
     """
     stored = {**metadata.properties, "format-version": str(metadata.format_version)}
     request: dict[str, Any] = {

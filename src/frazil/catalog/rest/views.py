@@ -68,9 +68,7 @@ class ViewAnswers:
     def read(self, name: Identifier, answer: Answer) -> LoadedView:
         """Return the view of an answer.
 
-        Raises:
-            InvalidMetadataError: its metadata is broken.
-            StorageError: the answer is malformed.
+        Raises StorageError: the answer is malformed.
         """
         body = answer.json()
         location, config = body.get("metadata-location"), body.get("config") or {}

@@ -29,15 +29,9 @@ def apply_updates(
 ) -> TableMetadata:
     """The metadata after the updates, in their order; the same object where nothing changes.
 
-    Args:
-        metadata: the table before, None to build a table from updates alone.
-        updates: what changes.
-        now_ms: the time of the change, unless a snapshot of it says; the clock where None.
-
-    Raises:
-        ValidationError: an update that contradicts the table or the specification.
-        OutdatedUpdateError: one that contradicts what was committed since it was made.
-        UnsupportedVersionError: an upgrade to a version that is not adopted.
+    `metadata`: the table before, None to build a table from updates alone. `now_ms`: the time of
+    the change, unless a snapshot of it says; the clock where None.
+    Raises OutdatedUpdateError: one that contradicts what was committed since it was made.
     """
     changes = tuple(updates)
     moment = int(time.time() * 1000) if now_ms is None else now_ms

@@ -125,9 +125,6 @@ def check_references(state: MetadataState) -> None:
 
     A reference that another commit has made since is not named by the updates: it must not go with
     the snapshot.
-
-    Raises:
-        OutdatedUpdateError: one was.
     """
     if not state.removed_snapshots:
         return

@@ -142,12 +142,7 @@ _READERS: dict[str, Callable[[JsonObject], Requirement]] = {
 
 
 def requirement_from_json(value: Any) -> Requirement:
-    """The requirement of a REST object.
-
-    Raises:
-        UnsupportedError: a requirement of another type.
-        InvalidMetadataError: a field is missing or of the wrong kind.
-    """
+    """The requirement of a REST object."""
     fields = JsonObject(value, path="requirement")
     kind = fields.string("type")
     reader = _READERS.get(kind)
@@ -157,15 +152,7 @@ def requirement_from_json(value: Any) -> Requirement:
 
 
 def check_requirements(metadata: TableMetadata | None, requirements: Iterable[Requirement]) -> None:
-    """Check that every requirement holds.
-
-    Args:
-        metadata: the table; None where there is none.
-        requirements: what must hold.
-
-    Raises:
-        CommitFailedError: naming what was expected and what was found.
-    """
+    """Check that every requirement holds."""
     for requirement in requirements:
         broken = _broken_by(metadata, requirement)
         if broken is not None:

@@ -47,8 +47,7 @@ class MetadataState:
     def check_now_or_at_the_end(self, check: Callable[[TableMetadata], object]) -> None:
         """Check the metadata; what does not hold yet must hold when all updates are applied.
 
-        Args:
-            check: raises `ValidationError` where it does not hold.
+        `check`: raises `ValidationError` where it does not hold.
         """
         try:
             check(self.now)

@@ -377,12 +377,7 @@ _READERS: dict[str, Callable[[JsonObject], Update]] = {
 
 
 def update_from_json(value: Any) -> Update:
-    """The update of a REST object.
-
-    Raises:
-        UnsupportedError: an action that is not known.
-        InvalidMetadataError: a field is missing or of the wrong kind.
-    """
+    """The update of a REST object."""
     fields = JsonObject(value, path="update")
     action = fields.string("action")
     reader = _READERS.get(action)

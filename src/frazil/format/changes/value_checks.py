@@ -68,11 +68,7 @@ def check_snapshot_id(snapshot_id: int | None, what: str, known: Container[int])
 
 
 def check_snapshot(snapshot: Snapshot, known: Container[int], *, format_version: int) -> None:
-    """Check what a new snapshot says; `known` are the ids that the table has.
-
-    Raises:
-        ValidationError: a number is out of its range, or the operation is none of the four.
-    """
+    """Check what a new snapshot says; `known` are the ids that the table has."""
     one = f"of the snapshot {shown(snapshot.snapshot_id)}"
     check_long(snapshot.snapshot_id, "the snapshot id")
     check_snapshot_id(snapshot.parent_snapshot_id, f"the parent {one}", known)
@@ -98,11 +94,7 @@ def check_ref(name: str, ref: SnapshotRef) -> None:
 
 
 def check_schema(schema: Schema, last_column_id: int | None = None) -> None:
-    """Check the ids, lengths and depth of a new schema.
-
-    Raises:
-        ValidationError: a number has more than 32 bits, or the columns nest too deeply.
-    """
+    """Check the ids, lengths and depth of a new schema."""
     check_int(schema.schema_id, "the schema id")
     check_int(last_column_id, "the last column id")
     for field in schema.fields_by_id.values():
@@ -134,11 +126,7 @@ def check_sort_order(order: SortOrder) -> None:
 
 
 def check_statistics(file: StatisticsFile | PartitionStatisticsFile, known: Container[int]) -> None:
-    """Check the numbers of a statistics file; `known` are the ids that the table has.
-
-    Raises:
-        ValidationError: one is out of its range.
-    """
+    """Check the numbers of a statistics file; `known` are the ids that the table has."""
     one = f"of the statistics file {shown(file.statistics_path)}"
     check_snapshot_id(file.snapshot_id, f"the snapshot id {one}", known)
     check_long(file.file_size_in_bytes, f"the size {one}")

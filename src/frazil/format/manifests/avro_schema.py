@@ -60,9 +60,6 @@ def record_schema(name: str, fields: tuple[NestedField, ...]) -> AvroSchema:
 
     Names that Avro does not allow are sanitized as Java does (rule 127); a named type that occurs
     twice is defined once and referred to afterwards.
-
-    Raises:
-        UnsupportedError: a field is of a type that has no Avro form here (variant).
     """
     return _Builder().record(name, fields)
 

@@ -225,9 +225,6 @@ def assign_first_row_ids(
 
     Ids that are there are kept; data manifests without one take the next free range of added plus
     existing rows; delete manifests have none (rules 151, 153, 156, 168).
-
-    Raises:
-        InvalidManifestError: a data manifest that needs ids does not state its row counts.
     """
     numbered: list[ManifestFile] = []
     for manifest in manifests:

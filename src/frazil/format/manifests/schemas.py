@@ -129,11 +129,7 @@ _LIST_FIRST_ROW_ID = _may(
 
 
 def data_file_fields(version: int, partition_type: StructType) -> tuple[NestedField, ...]:
-    """The fields of `data_file` that a version writes (rules 114-115).
-
-    Raises:
-        UnsupportedVersionError: for a version other than 1, 2 and 3.
-    """
+    """The fields of `data_file` that a version writes (rules 114-115)."""
     _check(version)
     optional_partition = StructType(tuple(_as_optional(f) for f in partition_type.fields))
     partition = _need(
@@ -165,13 +161,8 @@ def entry_fields(version: int, partition_type: StructType) -> tuple[NestedField,
 def entry_schema(version: int, partition_type: StructType) -> AvroSchema:
     """The Avro schema of a manifest of a version.
 
-    Args:
-        version: the format version, 1 to 3.
-        partition_type: the struct of the manifest's partition spec; field ids are partition field
-            ids (rule 91), and every field is written as optional.
-
-    Raises:
-        UnsupportedVersionError: for another version.
+    `partition_type`: the struct of the manifest's partition spec; field ids are partition field ids
+    (rule 91), and every field is written as optional.
     """
     return record_schema("manifest_entry", entry_fields(version, partition_type))
 

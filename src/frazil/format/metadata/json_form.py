@@ -49,16 +49,7 @@ _DEEPEST = 100
 
 
 def parse_metadata(data: bytes, *, file: str | None = None) -> TableMetadata:
-    """The table metadata in the bytes of a metadata file, compressed with gzip or not (rule 196).
-
-    Args:
-        data: the whole file.
-        file: its path, for messages only.
-
-    Raises:
-        UnsupportedVersionError: the format version is not 1, 2 or 3 (rule 1).
-        InvalidMetadataError: anything else that breaks the specification.
-    """
+    """The table metadata in a metadata file, compressed with gzip or not (rule 196)."""
     if data.startswith(_GZIP_MAGIC):
         data = unpacked_metadata(data, file=file)
     return metadata_from_json(load_json(data, what="the metadata", file=file), file=file)
@@ -67,13 +58,8 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> TableMetadata:
 def unpacked_metadata(data: bytes, *, file: str | None = None) -> bytes:
     """Return what a metadata file holds that is compressed with gzip.
 
-    Args:
-        data: the whole file.
-        file: its path, for messages only.
-
-    Raises:
-        InvalidMetadataError: it is not gzip, it is cut short, or it unpacks to more bytes than
-            metadata of its size has; no more than those are unpacked.
+    It unpacks no more bytes than metadata of its size has; what has more is refused, as is what is
+    cut short.
     """
     most = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * len(data))
     try:
@@ -116,12 +102,9 @@ def metadata_to_gzip_bytes(metadata: TableMetadata) -> bytes:
 def metadata_from_json(
     value: Any, *, file: str | None = None, known: TableMetadata | None = None
 ) -> TableMetadata:
-    """Return the table metadata of a decoded JSON object; the errors are those of `parse_metadata`.
+    """Return the table metadata of a decoded JSON object, as `parse_metadata` does.
 
-    Args:
-        value: the object.
-        file: what errors call it.
-        known: earlier metadata of the table, whose snapshots are not made again.
+    Snapshots of `known`, earlier metadata of the table, are not made again.
     """
     fields = JsonObject(value, file=file)
     version = fields.integer("format-version")

@@ -15,11 +15,7 @@ def with_previous_metadata(
     """The metadata with the file that it replaces appended to its log.
 
     The oldest entries go, so that `write.metadata.previous-versions-max` (100, at least 1) remain.
-
-    Args:
-        metadata: the metadata that is about to be written.
-        location: the metadata file that is current until then.
-        updated_ms: `last_updated_ms` of that file.
+    `location` is the metadata file that is current until then, `updated_ms` its `last_updated_ms`.
     """
     kept = max(1, PREVIOUS_VERSIONS_MAX.of(metadata.properties))
     log = (*metadata.metadata_log, MetadataLogEntry(updated_ms, location))

@@ -12,10 +12,7 @@ def schema_with_sources(metadata: TableMetadata, schema: Schema | None = None) -
 
     Such a source has the type that it had last, and a name that no column has. A source that no
     schema of the table holds any more is not there.
-
-    Args:
-        metadata: the table.
-        schema: the current one unless given.
+    `schema`: the current one unless given.
     """
     current = metadata.schema if schema is None else schema
     sources = {

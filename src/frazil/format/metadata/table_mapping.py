@@ -24,10 +24,8 @@ def name_mapping_of(metadata: TableMetadata) -> NameMapping | None:
     Hive's migration numbers the fields of the schema level by level, and those of the mapping in
     depth first: the ids of such a mapping stand for other fields than its names. A field never
     moves to another parent, so that can be told, and then the names count.
-
-    Raises:
-        InvalidMetadataError: the mapping is malformed, or its ids contradict the schema and its
-            names do not say which fields it means.
+    Raises InvalidMetadataError where its ids contradict the schema and its names do not say which
+    fields it means.
     """
     mapping = NAME_MAPPING.of(metadata.properties)
     if mapping is None:
@@ -41,9 +39,6 @@ def evolved_mapping_property(metadata: TableMetadata, schema: Schema) -> dict[st
     """Return the property of the name mapping as it is to be under another schema.
 
     It is empty where the table has no mapping, or where nothing changes.
-
-    Raises:
-        InvalidMetadataError: as `name_mapping_of`.
     """
     mapping = name_mapping_of(metadata)
     if mapping is None:

@@ -73,10 +73,6 @@ class PartitionEvolution:
         """Partition by one more transform, as ``"day(ts)"``; the name is as Java's by default.
 
         From version 2 on, a field that an earlier spec had comes back under its id (rule 74).
-
-        Raises:
-            EvolutionError: where the spec has such a field or such a name already.
-            ValidationError: where the column is missing or of a wrong type.
         """
         parsed = parse_partition_expr(expr) if isinstance(expr, str) else expr
         wanted = name or parsed.name
@@ -107,11 +103,7 @@ class PartitionEvolution:
         return self
 
     def remove_field(self, name_or_expr: str) -> Self:
-        """Stop partitioning by a field, given by its name or as ``"day(ts)"``.
-
-        Raises:
-            EvolutionError: where there is no such field, or it was added or renamed just now.
-        """
+        """Stop partitioning by a field, given by its name or as ``"day(ts)"``."""
         field = self._find(name_or_expr)
         if field in self._added:
             raise EvolutionError(f"the field {field.name!r} is being added; leave the adding out")
@@ -123,12 +115,7 @@ class PartitionEvolution:
         return self
 
     def rename_field(self, name: str, new_name: str) -> Self:
-        """Give a field another name; its id stays.
-
-        Raises:
-            EvolutionError: where there is no such field, the new name is taken, or the field was
-                added or removed just now.
-        """
+        """Give a field another name; its id stays."""
         field = self._spec.field_by_name(name)
         if any(added.name == name for added in self._added):
             raise EvolutionError(f"the field {name!r} is being added; add it under {new_name!r}")
@@ -144,11 +131,7 @@ class PartitionEvolution:
         return self
 
     def apply(self) -> PartitionSpec:
-        """The spec that results: an existing one where it is equivalent (rule 73), or a new one.
-
-        Raises:
-            EvolutionError: where names collide with columns or with each other.
-        """
+        """The spec that results: an existing one where it is equivalent (rule 73), or a new one."""
         kept: list[PartitionField] = []
         for field in self._spec.fields:
             named = replace(field, name=self._renamed.get(field.field_id, field.name))

@@ -51,11 +51,6 @@ def spec_for(
 
     Names are as in Java where none is given: ``ts_month``, ``id_bucket``, ``s_trunc``, ``x_null``
     and, for the value itself, the column's own. New field ids count on from 1000 (rule 72).
-
-    Raises:
-        ValidationError: where an expression cannot be parsed, its column is missing or of a
-            type that the transform does not take (rules 70, 77-80), a name is that of another
-            column, or two fields say the same.
     """
     built: list[PartitionField] = []
     for given in one_or_several(fields, PartitionExpr, PartitionField, argument="partition_by"):
@@ -82,11 +77,7 @@ def spec_for(
 
 
 def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
-    """The spec on the columns of the same names in another schema, with fresh field ids from 1000.
-
-    Raises:
-        ValidationError: where the new schema has no column of a source's name.
-    """
+    """The spec on the same named columns of another schema, with fresh field ids from 1000."""
     return replace(
         spec,
         fields=tuple(
@@ -101,11 +92,7 @@ def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
 
 
 def rebound_ids(source_ids: Sequence[int], old: Schema, new: Schema) -> tuple[int, ...]:
-    """The ids in ``new`` of the columns that have these ids in ``old``, found by name.
-
-    Raises:
-        ValidationError: where a column is in only one of the schemas.
-    """
+    """The ids in ``new`` of the columns that have these ids in ``old``, found by name."""
     return tuple(
         new.find_field(".".join(old.name_path(source_id))).field_id for source_id in source_ids
     )
@@ -116,9 +103,6 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
 
     A field has the name of the newest spec that holds it, and the type of its newest transform that
     is not void. A name that an older field shares with a newer one is followed by its id.
-
-    Raises:
-        ValidationError: where two specs of v1 use one id for different fields.
     """
     newest_first = sorted(specs, key=lambda spec: spec.spec_id, reverse=True)
     names: dict[int, str] = {}

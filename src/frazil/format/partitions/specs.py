@@ -211,11 +211,7 @@ class PartitionSpec:
 
 
 def field_result_type(field: PartitionField, schema: Schema) -> IcebergType:
-    """The type of a partition field's values.
-
-    Raises:
-        ValidationError: where the transform does not take the type of its source.
-    """
+    """The type of a partition field's values."""
     source = schema.field_or_none(field.source_id)
     if source is None:
         return field.transform.result_type_of_dropped_source()
@@ -223,11 +219,7 @@ def field_result_type(field: PartitionField, schema: Schema) -> IcebergType:
 
 
 def check_source(schema: Schema, source_id: int, transform: Transform) -> None:
-    """A column may be the source of a transform (rules 70, 77-80).
-
-    Raises:
-        ValidationError: naming the column and why not.
-    """
+    """A column may be the source of a transform (rules 70, 77-80)."""
     source = schema.find_field(source_id)
     name = schema.find_column_name(source_id)
     if not source.field_type.is_primitive and not isinstance(transform, VoidTransform):
@@ -247,9 +239,6 @@ def check_new_fields(schema: Schema, fields: Sequence[PartitionField]) -> None:
 
     An identity field may have its own source's name. Of one column there is at most one of year,
     month, day and hour, since the finer one holds the coarser.
-
-    Raises:
-        ValidationError: naming the field and what it collides with.
     """
     seen: dict[tuple[tuple[int, ...], str], PartitionField] = {}
     for field in fields:
@@ -276,11 +265,7 @@ def sources_to_json(source_ids: tuple[int, ...]) -> dict[str, Any]:
 
 
 def sources_from_json(json_value: Mapping[str, Any], place: str) -> tuple[int, ...]:
-    """The source ids of a partition or sort field's JSON.
-
-    Raises:
-        InvalidMetadataError: where there are none.
-    """
+    """The source ids of a partition or sort field's JSON."""
     several = json_value.get("source-ids")
     if several is None:
         return (integer_of(json_value, "source-id", place),)
@@ -298,11 +283,7 @@ def sources_from_json(json_value: Mapping[str, Any], place: str) -> tuple[int, .
 def transform_from_json(
     json_value: Mapping[str, Any], source_ids: tuple[int, ...], place: str
 ) -> Transform:
-    """The transform of a partition or sort field's JSON; of several sources, an unknown one.
-
-    Raises:
-        InvalidMetadataError: where there is none, or its parameter is not positive.
-    """
+    """The transform of a partition or sort field's JSON; of several sources, an unknown one."""
     text = text_of(json_value, "transform", place)
     if len(source_ids) > 1:
         return UnknownTransform(text)

@@ -55,11 +55,7 @@ class PartitionExpr:
     name: str | None = None
 
     def resolve(self, schema: Schema, *, case_sensitive: bool = True) -> int:
-        """The id of the source column.
-
-        Raises:
-            ValidationError: where there is no such column, or several.
-        """
+        """The id of the source column."""
         return schema.find_field(self.column, case_sensitive=case_sensitive).field_id
 
 
@@ -70,9 +66,6 @@ def parse_partition_expr(text: str) -> PartitionExpr:
     ``date_hour`` for day and hour), ``bucket(16, id)`` and ``truncate(10, s)`` in either order of
     arguments, ``void(x)``; nested columns as ``a.b``, odd names in backticks; any of them followed
     by ``as name``.
-
-    Raises:
-        ValidationError: where the text is none of these.
     """
     return _Parser(text, _tokens(text)).parse()
 

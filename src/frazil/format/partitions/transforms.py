@@ -64,11 +64,7 @@ class Transform(ABC):
         """True where the transform takes values of the type (rules 77-80, 82)."""
 
     def result_type(self, source_type: IcebergType) -> IcebergType:
-        """The type of the result.
-
-        Raises:
-            ValidationError: where the type cannot be transformed.
-        """
+        """The type of the result."""
         self.check(source_type)
         return self._result_type(source_type)
 
@@ -77,11 +73,7 @@ class Transform(ABC):
         return UnknownType()
 
     def apply(self, source_type: IcebergType, value: Any) -> Any:
-        """The result for one value of the source type.
-
-        Raises:
-            ValidationError: where the type cannot be transformed.
-        """
+        """The result for one value of the source type."""
         self.check(source_type)
         return None if value is None else self._apply(source_type, value)
 
@@ -335,11 +327,7 @@ _PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d+)\s*\]", re.IGNORECASE)
 
 
 def parse_transform(text: str) -> Transform:
-    """The transform of its text in metadata; one that is not known stays an UnknownTransform.
-
-    Raises:
-        ValidationError: where the parameter of bucket or truncate is not positive.
-    """
+    """The transform of its text in metadata; one that is not known stays an UnknownTransform."""
     named = _NAMED.get(text.strip().lower())
     if named is not None:
         return named

@@ -60,19 +60,10 @@ def bind(
 ) -> Expression:
     """Bind a predicate to a schema.
 
-    Args:
-        case_sensitive: whether column names must match in case.
-        time_zone: the zone of text and dates that are compared with ``timestamptz`` columns (a
-            session's zone). A datetime without a zone is local time of the process.
-
-    Returns:
-        A predicate of `And`, `Or`, `AlwaysTrue`, `AlwaysFalse` and leaves whose ``ref`` is a
-        `BoundRef` and whose literals are internal values of its type; the values of `In` and
-        `NotIn` are sorted and distinct. A part that is bound already stays as it is.
-
-    Raises:
-        PredicateError: on a column that is not there or is ambiguous, a column inside of a list or
-            map, and a literal that the column's type cannot be compared with.
+    `time_zone` is that of text and dates which are compared with ``timestamptz`` columns; a
+    datetime without a zone is local time of the process.
+    Leaves of the result have a `BoundRef` and internal values of its type; the values of `In` and
+    `NotIn` are sorted and distinct. A part that is bound already stays as it is.
     """
     refs: dict[tuple[str, ...], BoundRef] = {}
 
@@ -95,11 +86,7 @@ def bind(
 
 
 def resolve(ref: Reference, schema: Schema, *, case_sensitive: bool = True) -> BoundRef:
-    """Find a column by its parts, going into structs.
-
-    Raises:
-        PredicateError: where there is none, several in that spelling, or it is in a list or map.
-    """
+    """Find a column by its parts, going into structs."""
     struct: object = schema.as_struct()
     path: list[str] = []
     field: NestedField | None = None

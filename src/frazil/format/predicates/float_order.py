@@ -33,10 +33,7 @@ def in_spark_order(bound: Expression, *, without_nan: Collection[int] = ()) -> E
 
     Zeros become ranges from -0.0 to 0.0. What keeps NaN is joined with ``isnan``, which no reader
     takes, so that Spark decides on every row.
-
-    Args:
-        bound: a bound predicate.
-        without_nan: ids of columns that hold no NaN in the files that are read.
+    `without_nan`: ids of columns that hold no NaN in the files that are read.
     """
 
     def leaf(node: Expression) -> Expression:

@@ -99,14 +99,8 @@ def place_literal(
 ) -> Place:
     """Find the place of a literal.
 
-    Args:
-        literal: a Python object as `frazil.format.predicates.columns.literal_of` gives it.
-        column: the column's name, for messages.
-        time_zone: the zone of text and dates that are compared with a moment; a datetime without
-            a zone is local time of the process, as in Python and PySpark.
-
-    Raises:
-        PredicateError: where the column's type cannot be compared with such a literal.
+    `time_zone` is that of text and dates that are compared with a moment; a datetime without a zone
+    is local time of the process, as in Python and PySpark.
     """
     try:
         return _place(column_type, literal, time_zone)

@@ -277,9 +277,7 @@ def fold(
 ) -> R:
     """Evaluate a predicate from its leaves up, without recursion.
 
-    Args:
-        leaf: the result of a node without operands.
-        combine: the result of an `And`, `Or` or `Not`, given those of its operands in order.
+    `combine` gets an `And`, `Or` or `Not` and the results of its operands in their order.
     """
     frames: list[tuple[Expression, Iterator[Expression], list[R]]] = []
     node = root

@@ -22,9 +22,6 @@ def metrics_modes(
 
     Without an explicit default the first 100 columns get ``truncate(16)`` and the others none.
     Columns that the table is sorted by keep bounds even where the default would drop them.
-
-    Raises:
-        ConfigurationError: a property is no mode or no number.
     """
     if METRICS_DEFAULT.name in properties:
         modes = dict.fromkeys(schema.fields_by_id, METRICS_DEFAULT.of(properties))

@@ -41,11 +41,7 @@ class Property(Generic[Value]):
     default: Value
 
     def of(self, properties: Mapping[str, str]) -> Value:
-        """Return the value that a table's properties give.
-
-        Raises:
-            ConfigurationError: the text is none of this kind.
-        """
+        """Return the value that a table's properties give."""
         text = properties.get(self.name)
         return self.default if text is None else value_of(self.kind, self.name, text)
 
@@ -68,11 +64,7 @@ class ColumnProperty(Generic[Value]):
     kind: Kind[Value]
 
     def by_column(self, properties: Mapping[str, str]) -> dict[str, Value]:
-        """Return the value of each column that the properties name.
-
-        Raises:
-            ConfigurationError: a text is none of this kind.
-        """
+        """Return the value of each column that the properties name."""
         return {
             name.removeprefix(self.prefix): value_of(self.kind, name, text)
             for name, text in properties.items()
@@ -81,11 +73,7 @@ class ColumnProperty(Generic[Value]):
 
 
 def value_of(kind: Kind[Value], name: str, text: str) -> Value:
-    """Return the value of a property's text.
-
-    Raises:
-        ConfigurationError: it has none; the message names the property and what it must be.
-    """
+    """Return the value of a property's text."""
     try:
         return kind.parse(text)
     except ValueError as error:

@@ -222,13 +222,7 @@ def check_properties(
 ) -> None:
     """Check properties that are to be set, all at once; unknown ones are taken as they are.
 
-    Args:
-        changes: what is to be set.
-        beside: what the table has already.
-
-    Raises:
-        ConfigurationError: the text of a known one is not of its kind; each is listed.
-        ValidationError: a name or a value is no text.
+    Each malformed one is listed in the error; `beside` is what the table has already.
     """
     for name, text in changes.items():
         if not isinstance(name, str) or not name:
@@ -245,20 +239,12 @@ def check_properties(
 
 
 def parquet_level(properties: Mapping[str, str]) -> int | None:
-    """Return the level of the Parquet codec; None for the codec's own.
-
-    Raises:
-        ConfigurationError: it is no level, or the codec has no such level.
-    """
+    """Return the level of the Parquet codec; None for the codec's own."""
     return _checked_level(PARQUET_LEVEL, PARQUET_LEVEL.of(properties), PARQUET_CODEC.of(properties))
 
 
 def delete_codec(properties: Mapping[str, str]) -> tuple[str, int | None]:
-    """Return the Parquet codec of delete files and its level; the data files' unless they are set.
-
-    Raises:
-        ConfigurationError: it is no codec or level, or the codec has no such level.
-    """
+    """Return the Parquet codec and level of delete files; the data files' unless they are set."""
     own = DELETE_CODEC.of(properties)
     level = DELETE_LEVEL.of(properties)
     if own is None and level is None:
@@ -275,11 +261,7 @@ def _checked_level(name: Property[int | None], level: int | None, codec: str) ->
 
 
 def stored_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
-    """The properties to store, and the format version where they ask for one.
-
-    Raises:
-        ValidationError: a reserved name, or a version that is no number.
-    """
+    """The properties to store, and the format version where they ask for one."""
     refused = sorted(RESERVED & properties.keys())
     if refused:
         raise ValidationError(

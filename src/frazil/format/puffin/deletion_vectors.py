@@ -19,9 +19,6 @@ def deletion_vector_to_bytes(positions: Iterable[int]) -> bytes:
     """The blob of a set of row positions: length, magic, bitmap, CRC-32 (rules 246-248).
 
     As large as Java's: where a run and an array take the same bytes, Java chooses the array.
-
-    Raises:
-        ValidationError: a position below 0 or above 2^63-1.
     """
     try:
         bitmap = BitMap64(positions)
@@ -39,13 +36,7 @@ def deletion_vector_from_bytes(
 ) -> BitMap64:
     """The row positions in the bytes of a blob, as an ordered set of integers (rules 246-250).
 
-    Args:
-        data: exactly the blob: `content_size_in_bytes` bytes from `content_offset` on.
-        file: the Puffin file's path, for messages only.
-        cardinality: the number of positions that the manifest states, to be checked.
-
-    Raises:
-        InvalidDataFileError: a wrong length, magic, checksum, bitmap or cardinality.
+    `cardinality` is the number of positions that the manifest states, to be checked.
     """
 
     def broken(reason: str) -> InvalidDataFileError:

@@ -125,11 +125,7 @@ class PuffinBuilder:
 
 
 def puffin_footer_size(tail: bytes, *, file: str | None = None) -> int:
-    """The bytes of the footer with both of its magics, from the last 12 bytes of the file or more.
-
-    Raises:
-        InvalidDataFileError: the bytes are no end of a Puffin file.
-    """
+    """The bytes of the footer with both magics, from the last 12 bytes of the file or more."""
     if len(tail) < _TAIL or not tail.endswith(MAGIC):
         raise InvalidDataFileError(
             f"not a Puffin file: it ends with {tail[-4:].hex() or 'nothing'}, expected"
@@ -145,12 +141,7 @@ def puffin_footer_size(tail: bytes, *, file: str | None = None) -> int:
 def parse_puffin_footer(
     footer: bytes, *, codecs: Codecs | None = None, file: str | None = None
 ) -> PuffinFooter:
-    """The footer in exactly its bytes, from its first magic to the end of the file.
-
-    Raises:
-        InvalidDataFileError: bytes that rules 237-241 do not allow.
-        UnsupportedError: a compressed footer and no `lz4` among the codecs.
-    """
+    """The footer in exactly its bytes, from its first magic to the end of the file."""
     size = puffin_footer_size(footer, file=file)
     if len(footer) != size:
         raise InvalidDataFileError(
@@ -178,12 +169,7 @@ def parse_puffin_footer(
 def read_puffin_footer(
     data: bytes, *, codecs: Codecs | None = None, file: str | None = None
 ) -> PuffinFooter:
-    """The footer of a whole file; every blob is checked to lie before it.
-
-    Raises:
-        InvalidDataFileError: as `parse_puffin_footer`, and a blob outside of the file's blobs.
-        UnsupportedError: a compressed footer and no `lz4` among the codecs.
-    """
+    """The footer of a whole file; every blob is checked to lie before it."""
     size = puffin_footer_size(data, file=file)
     blobs_end = len(data) - size
     if blobs_end < len(MAGIC) or not data.startswith(MAGIC):
@@ -209,15 +195,7 @@ def blob_bytes(
 ) -> bytes:
     """The plain bytes of a blob.
 
-    Args:
-        data: the blob's own bytes, `length` bytes from `offset` on.
-        blob: what the footer says of it.
-        codecs: functions that decompress `lz4` and `zstd`.
-        file: the file's path, for messages only.
-
-    Raises:
-        InvalidDataFileError: too few or many bytes, or bytes that do not decompress.
-        UnsupportedError: a codec that is not among `codecs`.
+    `data` are the blob's own bytes, `length` of them from `offset` on.
     """
     if len(data) != blob.length:
         raise InvalidDataFileError(

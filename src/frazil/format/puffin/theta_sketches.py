@@ -59,11 +59,7 @@ class ThetaSketch:
 
 
 def parse_theta_sketch(data: bytes, *, file: str | None = None) -> ThetaSketch:
-    """Return the sketch that bytes of serial version 3 or 4 hold.
-
-    Raises:
-        InvalidDataFileError: they are no compact sketch of the default seed.
-    """
+    """Return the sketch that bytes of serial version 3 or 4 hold."""
     try:
         return _parse(data)
     except (struct.error, IndexError, ValueError) as error:

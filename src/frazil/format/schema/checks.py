@@ -35,11 +35,7 @@ _NULL_DEFAULT_TYPES = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def check_identifier_fields(index: SchemaIndex, field_ids: Iterable[int]) -> None:
-    """Identifier fields are required primitives, not floating, in required structs (rule 65).
-
-    Raises:
-        ValidationError: naming the field and why it cannot identify rows.
-    """
+    """Identifier fields are required primitives, not floating, in required structs (rule 65)."""
     for field_id in field_ids:
         field = index.fields.get(field_id)
         if field is None:
@@ -66,11 +62,7 @@ def check_identifier_fields(index: SchemaIndex, field_ids: Iterable[int]) -> Non
 
 
 def check_schema(index: SchemaIndex, format_version: int) -> None:
-    """Types, defaults and ids fit the format version (rules 17, 29, 36, 38, 39, 66).
-
-    Raises:
-        ValidationError: naming the column and what it breaks.
-    """
+    """Types, defaults and ids fit the format version (rules 17, 29, 36, 38, 39, 66)."""
     for field_id, field in index.fields.items():
         name = ".".join(index.paths[field_id])
         if not 0 <= field_id <= HIGHEST_FIELD_ID:

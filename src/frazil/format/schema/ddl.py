@@ -60,11 +60,7 @@ _DECIMALS: Final = ("decimal", "dec", "numeric")
 
 
 def schema_of_ddl(text: str) -> Schema:
-    """Return the schema whose columns a DDL text names, with fresh ids.
-
-    Raises:
-        ValidationError: it is no list of columns and types; the message says where.
-    """
+    """Return the schema whose columns a DDL text names, with fresh ids."""
     parser = _Parser(text)
     fields = parser.fields(end="", separator="")
     if not fields:
@@ -78,9 +74,6 @@ def type_of_ddl(text: str) -> IcebergType:
     """Return the type that a DDL text is, as ``struct<a: int, b: array<string>>``.
 
     Its fields have ids, which are to be given anew.
-
-    Raises:
-        ValidationError: it is no type; the message says where.
     """
     return _Parser(text, what="type").only_type()
 

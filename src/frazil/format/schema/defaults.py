@@ -21,11 +21,7 @@ def initial_value(field: NestedField) -> Any:
 
 
 def write_value(field: NestedField) -> Any:
-    """The internal value that a writer stores where none is supplied (rules 31, 33, 40).
-
-    Raises:
-        ValidationError: where the field is required and has no write default (rule 32).
-    """
+    """The internal value that a writer stores where none is supplied (rules 31, 33, 40)."""
     if field.write_default is None:
         if field.required:
             raise ValidationError(
@@ -43,9 +39,6 @@ def check_new_defaults(fields: Iterable[NestedField]) -> None:
 
     JSON has no number for NaN and the infinities. The Java runtime writes them as text, which it
     then refuses to read, and the table with it.
-
-    Raises:
-        ValidationError: a default is one of them, or holds one.
     """
     for field in fields:
         for value in (field.initial_default, field.write_default):
@@ -68,11 +61,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def check_added_field(field: NestedField) -> None:
-    """A required field that is added to a schema needs both defaults, also below it (rule 36).
-
-    Raises:
-        ValidationError: naming the field and the default that is missing.
-    """
+    """A required field that is added to a schema needs both defaults, also below it (rule 36)."""
     if not field.required:
         return
     if field.initial_default is None or field.write_default is None:

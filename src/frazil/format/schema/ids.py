@@ -22,18 +22,11 @@ def assign_fresh_ids(
     """Return the schema with ids counted on from ``after``, in Java's order.
 
     The fields of one struct are numbered first, then what is below each of them in turn.
-
-    Args:
-        schema: what gets ids.
-        after: the last id that was given out.
-        base: where this has a field of the same full name, its id is taken, as when a table is
-            replaced; below a field with a new id every id is new.
-        may_become: whether a field of the base may get another primitive type under its id; no
-            unless given.
-
-    Returns:
-        The schema under the same schema id; identifier fields follow their columns. The last id in
-        use is ``max(after, result.highest_field_id)``.
+    `base`: where this has a field of the same full name, its id is taken, as when a table is
+    replaced; below a field with a new id every id is new. `may_become`: whether a field of the base
+    may get another primitive type under its id; no unless given.
+    Returns the schema under the same schema id; identifier fields follow their columns. The last id
+    in use is ``max(after, result.highest_field_id)``.
     """
     numbering = _Numbering(count(after + 1), base, may_become)
     fields = numbering.struct(StructType(schema.fields), ()).fields

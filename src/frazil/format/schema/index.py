@@ -29,11 +29,7 @@ class SchemaIndex:
     in_collections: frozenset[int]
 
     def id_of(self, name: str, *, case_sensitive: bool) -> int | None:
-        """The id of a dotted name; full names go before short ones.
-
-        Raises:
-            ValidationError: where several fields have that name.
-        """
+        """The id of a dotted name; full names go before short ones."""
         names, key = (
             (self._by_name, name) if case_sensitive else (self._by_lower_name, name.lower())
         )
@@ -64,11 +60,7 @@ class SchemaIndex:
 
 
 def index_fields(struct: StructType) -> SchemaIndex:
-    """Index all fields of a struct.
-
-    Raises:
-        ValidationError: where two fields have one id (rule 14).
-    """
+    """Index all fields of a struct."""
     fields: dict[int, NestedField] = {}
     paths: dict[int, tuple[str, ...]] = {}
     short_paths: dict[int, tuple[str, ...]] = {}

@@ -88,11 +88,7 @@ class NameMapping:
 
     @classmethod
     def from_json(cls, value: str | bytes | Sequence[Any]) -> NameMapping:
-        """The mapping of its JSON, as text or parsed (rule 58).
-
-        Raises:
-            InvalidMetadataError: where it is malformed.
-        """
+        """The mapping of its JSON, as text or parsed (rule 58)."""
         parsed: Any = value
         if isinstance(value, str | bytes):
             try:
@@ -148,14 +144,7 @@ def with_names(mapping: NameMapping, names: FileNames, *, last_column_id: int) -
 
     A column of files only gets an id that no field will have, as if it were a deleted one. Rule 62
     would have it without an id, which the Java runtime cannot read.
-
-    Args:
-        mapping: of the table.
-        names: of files.
-        last_column_id: the highest id ever used in the table; new ids follow it.
-
-    Raises:
-        InvalidMetadataError: a spelling is another field's name of the same parent.
+    `last_column_id`: the highest id ever used in the table; new ids follow it.
     """
     spellings: dict[int | None, list[str]] = {}
     for field_id, name in sorted(names.spellings):

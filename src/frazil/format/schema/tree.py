@@ -179,11 +179,7 @@ class SchemaTree:
         return name if parent is None else f"{self.name_of(parent)}.{name}"
 
     def find(self, name: str | Sequence[str], action: str) -> int:
-        """The id of a column by its first name, or by the one that it has now.
-
-        Raises:
-            EvolutionError: where there is none, it was deleted, or the name is ambiguous.
-        """
+        """The id of a column by its first name, or by the one that it has now."""
         text = name if isinstance(name, str) else ".".join(name)
         first = _lookup(self._first_names, self._keys_of(name))
         alive = [field_id for field_id in first if field_id in self._fields]

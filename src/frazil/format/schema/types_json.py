@@ -21,9 +21,6 @@ def parse_type(json_value: Any) -> IcebergType:
     """The type of its JSON: a string, or an object for struct, list and map (rule 198).
 
     Upper case and whitespace around parameters are accepted (rule 197).
-
-    Raises:
-        InvalidMetadataError: where it is no type of the specification.
     """
     try:
         if isinstance(json_value, str):
@@ -79,11 +76,7 @@ def field_to_json(field: NestedField) -> dict[str, Any]:
 
 
 def field_from_json(json_value: Any) -> NestedField:
-    """The field of a struct; its defaults become internal values.
-
-    Raises:
-        InvalidMetadataError: where a part is missing or malformed.
-    """
+    """The field of a struct; its defaults become internal values."""
     if not isinstance(json_value, Mapping):
         raise InvalidMetadataError(f"{json_value!r} is not a struct field: expected an object")
     name = _required(json_value, "name", str, "a struct field")

@@ -49,17 +49,9 @@ def snapshots_to_expire(
     branch keeps its newest `min-snapshots-to-keep` ancestors and those younger than its
     `max-snapshot-age-ms`; snapshots that no reference reaches stay while they are younger than the
     table's limit. Defaults are the table's `history.expire.*` properties (rule 187).
-
-    Args:
-        history: the table.
-        now_ms: the moment, in milliseconds since the epoch.
-        older_than_ms: a moment in place of now less the table's maximum snapshot age.
-        retain_last: a number in place of the table's minimum of snapshots to keep.
-        snapshot_ids: snapshots that go in any case.
-
-    Raises:
-        ValidationError: a named snapshot that a reference points to; a `retain_last` below 1.
-        ConfigurationError: a property that is needed is malformed.
+    `now_ms`: the moment, in milliseconds since the epoch. `older_than_ms`: a moment in place of now
+    less the table's maximum snapshot age. `retain_last`: a number in place of the table's minimum
+    of snapshots to keep.
     """
     properties = history.properties
     if retain_last is not None and retain_last < 1:

@@ -98,9 +98,6 @@ class SummaryBuilder:
 
         Totals go on from the previous snapshot of the branch and from 0 where there is none; a
         total that the previous summary lacks is left out.
-
-        Raises:
-            ValidationError: an operation that rule 155 does not know.
         """
         if operation not in OPERATIONS:
             raise ValidationError(

@@ -38,10 +38,6 @@ def to_bytes(value_type: IcebergType, value: Any) -> bytes:
     """The bytes of an internal value that is not null (rule 275).
 
     Geometry and geography values are given and returned as they are.
-
-    Raises:
-        ValidationError: where the value is not one of the type, or out of its range.
-        UnsupportedError: for nested types, variant and unknown.
     """
     try:
         return _to_bytes(value_type, value)
@@ -55,11 +51,6 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
     """The internal value of bytes, also of those written before a promotion (rules 46, 277, 278).
 
     Four bytes are an int for long, a float for double, and a date for timestamp and timestamp_ns.
-
-    Raises:
-        InvalidFormatError: where the number of bytes is not one of the type's, or a string is not
-            UTF-8.
-        UnsupportedError: for nested types and variant.
     """
     match value_type:
         case BooleanType():

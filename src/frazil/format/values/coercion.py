@@ -58,15 +58,8 @@ def coerce(value_type: IcebergType, value: Any, *, zone: str | tzinfo = UTC) -> 
     Accepted are the Python values of the type, its ISO text (``T`` or a space between date and
     time), numbers as text, a whole float or decimal for an integer, and internal values. Floats
     for a float column are rounded to 32 bits, as Spark does; nothing else is ever rounded.
-
-    Args:
-        zone: the zone of text and dates for a timestamp with zone; a datetime without a zone is
-            local time of the process, as in Python and PySpark.
-
-    Raises:
-        ValidationError: where the value is not of the type, is out of its range, or would lose
-            digits.
-        UnsupportedError: for variant.
+    `zone`: the zone of text and dates for a timestamp with zone; a datetime without a zone is local
+    time of the process, as in Python and PySpark.
     """
     if value is None:
         return None
@@ -83,9 +76,6 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
 
     Nanosecond timestamps stay the integers they are, since datetime ends at microseconds. Structs
     and maps become dicts, lists lists.
-
-    Raises:
-        ValidationError: for dates and timestamps outside of the years 1 to 9999.
     """
     if value is None:
         return None

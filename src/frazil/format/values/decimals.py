@@ -60,11 +60,7 @@ def subtracted(left: Decimal, right: Decimal) -> Decimal:
 
 
 def at_scale(value: Decimal, scale: int) -> Decimal:
-    """The same number with so many digits after the point.
-
-    Raises:
-        ValueError: it has more digits after the point, or far too many before it.
-    """
+    """The same number with so many digits after the point."""
     try:
         return _EXACT.quantize(value, unit_of(scale))
     except (Inexact, InvalidOperation) as error:

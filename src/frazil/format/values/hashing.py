@@ -37,9 +37,6 @@ def bucket_hash(value_type: IcebergType, value: Any) -> int:
 
     Integers, dates and booleans hash as 8-byte little-endian longs, whatever their width, so that a
     promotion keeps every value in its bucket (rule 268).
-
-    Raises:
-        UnsupportedError: for types that the specification gives no hash.
     """
     return int(mmh3.hash(_hashed_bytes(value_type, value), 0, signed=True))
 

@@ -42,9 +42,6 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
     """The JSON single value of an internal value; None for null.
 
     Times and timestamps always carry six digits of a second, nanoseconds nine.
-
-    Raises:
-        UnsupportedError: for variant and geo values, whose JSON is not a default's.
     """
     if value is None:
         return None
@@ -87,12 +84,7 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
 
 
 def from_json(value_type: IcebergType, json_value: Any) -> Any:
-    """The internal value of a JSON single value; None for null.
-
-    Raises:
-        InvalidFormatError: where the JSON is not a value of the type.
-        UnsupportedError: for variant and geo values.
-    """
+    """The internal value of a JSON single value; None for null."""
     if json_value is None:
         return None
     try:

@@ -93,9 +93,6 @@ def zone_of(zone: str | tzinfo) -> tzinfo:
     Names are regions (``Europe/Berlin``), offsets (``Z``, ``+02:00``, ``-8``, ``+0530``), offsets
     after ``UTC``, ``GMT`` or ``UT``, and Java's short names such as ``PST``. A tzinfo is returned
     as it is.
-
-    Raises:
-        ConfigurationError: there is no such zone, or Python's zone database lacks it.
     """
     if isinstance(zone, tzinfo):
         return zone
@@ -123,9 +120,7 @@ def offset_at(zone: tzinfo, wall_seconds: int, *, fold: int = 0) -> int:
     Where clocks show a time twice, it is the first; where they skip it, the offset of before
     holds, as in Java and Spark, unless ``fold`` is 1 (as in Python). Years outside of 1 to 9999
     have the rules of the nearest ones.
-
-    Args:
-        wall_seconds: seconds from 1970-01-01 00:00:00 on those clocks.
+    `wall_seconds`: seconds from 1970-01-01 00:00:00 on those clocks.
     """
     offset: timedelta | None
     if isinstance(zone, timezone):

@@ -40,17 +40,8 @@ def apply_view_updates(
     A version that says the same as a known one is that one. Versions over
     ``version.history.num-entries`` are forgotten, but those that the updates add and the current
     one.
-
-    Args:
-        metadata: the view before; None to build one from updates alone.
-        updates: what changes.
-        now_ms: when an older version becomes current again; the clock where None.
-
-    Raises:
-        ValidationError: an update contradicts the view or the specification, or the new version
-            leaves out the SQL of a dialect and ``replace.drop-dialect.allowed`` is not set.
-        ConfigurationError: a property is malformed.
-        UnsupportedVersionError: an upgrade to a version that is not adopted.
+    `metadata`: the view before; None to build one from updates alone. `now_ms`: when an older
+    version becomes current again; the clock where None.
     """
     moment = int(time.time() * 1000) if now_ms is None else now_ms
     state = _ViewState(_empty() if metadata is None else metadata, moment)

@@ -21,16 +21,7 @@ from frazil.format.views.view_metadata import (
 
 
 def parse_view_metadata(data: bytes, *, file: str | None = None) -> ViewMetadata:
-    """Return the metadata of a view's metadata file, which is not compressed any more.
-
-    Args:
-        data: the whole file.
-        file: its path, for messages only.
-
-    Raises:
-        UnsupportedVersionError: the format version is not 1.
-        InvalidMetadataError: anything else that breaks the specification.
-    """
+    """Return the metadata of a view's metadata file, which is not compressed any more."""
     return view_metadata_from_json(load_json(data, what="the metadata", file=file), file=file)
 
 
@@ -100,11 +91,7 @@ def view_metadata_to_bytes(metadata: ViewMetadata) -> bytes:
 
 
 def view_version_from_json(fields: JsonObject) -> ViewVersion:
-    """Return a version; fields that are not known are left out.
-
-    Raises:
-        InvalidMetadataError: a field is missing or of the wrong kind, or a dialect is there twice.
-    """
+    """Return a version; fields that are not known are left out."""
     fields.array("representations")
     version = ViewVersion(
         version_id=fields.integer("version-id"),

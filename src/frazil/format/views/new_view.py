@@ -21,14 +21,7 @@ def new_view_metadata(
 ) -> ViewMetadata:
     """Return the metadata of a view that is made.
 
-    Args:
-        schema: the columns of its first version.
-        version: that version; its schema id is the one that the schema gets.
-        location: the folder of its metadata.
-        properties: such as ``comment``.
-
-    Raises:
-        ValidationError: the version breaks the specification.
+    `version`: that version; its schema id is the one that the schema gets.
     """
     updates: tuple[ViewUpdate, ...] = (SetLocation(location.rstrip("/") or location),)
     return apply_view_updates(
@@ -45,12 +38,8 @@ def replacing_updates(
 ) -> tuple[ViewUpdate, ...]:
     """Return the updates that make a version the current one, and set properties.
 
-    Args:
-        schema: the columns of the version.
-        version: the new version.
-        properties: those that are set.
-        base: the view as it is known; ids are then new to it, since a server may take them as they
-            are, and what it has is not added again.
+    `base`: the view as it is known; ids are then new to it, since a server may take them as they
+    are, and what it has is not added again.
     """
     given: tuple[ViewUpdate, ...] = (SetProperties(dict(properties)),) if properties else ()
     schema_id = LAST_ADDED

@@ -27,12 +27,7 @@ ViewRequirement = AssertViewUUID
 
 
 def view_requirement_from_json(value: Any) -> ViewRequirement:
-    """Return the requirement of a REST object.
-
-    Raises:
-        UnsupportedError: a requirement of another type.
-        InvalidMetadataError: a field is missing or of the wrong kind.
-    """
+    """Return the requirement of a REST object."""
     fields = JsonObject(value, path="requirement")
     kind = fields.string("type")
     if kind != AssertViewUUID.type:
@@ -43,11 +38,7 @@ def view_requirement_from_json(value: Any) -> ViewRequirement:
 def check_view_requirements(
     metadata: ViewMetadata, requirements: Iterable[ViewRequirement]
 ) -> None:
-    """Check that every requirement holds.
-
-    Raises:
-        CommitFailedError: naming what was expected and what was found.
-    """
+    """Check that every requirement holds."""
     for requirement in requirements:
         if requirement.uuid.lower() != metadata.view_uuid.lower():
             raise CommitFailedError(

@@ -76,12 +76,7 @@ _READERS: dict[str, Callable[[JsonObject], ViewUpdate]] = {
 
 
 def view_update_from_json(value: Any) -> ViewUpdate:
-    """Return the update of a REST object.
-
-    Raises:
-        UnsupportedError: an action that is not known, or that views do not have.
-        InvalidMetadataError: a field is missing or of the wrong kind.
-    """
+    """Return the update of a REST object."""
     fields = JsonObject(value, path="update")
     action = fields.string("action")
     reader = _READERS.get(action)

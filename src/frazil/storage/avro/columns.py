@@ -76,12 +76,7 @@ _PATHS = Level({2: "data_file"}, {"data_file": Level({100: "file_path"})})
 def read_manifest(
     io: FileIO, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> list[ManifestEntry]:
-    """A manifest's entries with everything that they inherit (rules 107-141).
-
-    Raises:
-        InvalidManifestError: the file is not a manifest, is damaged, or breaks the specification.
-        MissingFileError, StorageError, UnsupportedError: it cannot be read.
-    """
+    """A manifest's entries with everything that they inherit (rules 107-141)."""
     path = manifest.manifest_path
     container = read_container(io.read(path), file=path)
     [decoded] = decode_manifests([(manifest, container)], specs=specs, schema=schema)
@@ -90,12 +85,7 @@ def read_manifest(
 
 
 def read_file_paths(io: FileIO, manifest_path: str) -> tuple[str, ...]:
-    """The paths of every file in a manifest, deleted ones too; nothing else is looked at.
-
-    Raises:
-        MissingFileError: there is no such file.
-        InvalidManifestError: the file is not a manifest.
-    """
+    """The paths of every file in a manifest, deleted ones too; nothing else is looked at."""
     [records] = read_many_records([(io.read(manifest_path), manifest_path)], _PATHS)
     paths = tuple((row.get("data_file") or {}).get("file_path") for row in records.rows)
     if not all(isinstance(path, str) for path in paths):
@@ -116,16 +106,8 @@ def decode_manifests(
     Manifests of one Avro schema and partition spec are decoded as one, so that many small ones
     cost little more than a large one. Fields are matched by id; those that the writer left out are
     null; `file_format` is in lower case.
-
-    Args:
-        files: each with its file, decompressed.
-        specs: of the table, by id.
-        schema: which the types of partition fields are derived from.
-        statistics: the maps to decode whole.
-        values: the fields whose values to decode, of each map.
-
-    Raises:
-        InvalidManifestError: a file is not a manifest, is damaged, or breaks the specification.
+    `statistics` are the maps to decode whole, `values` the fields of each map whose values to
+    decode.
     """
     check_threads()
     wanted = {name: frozenset(ids) for name, ids in (values or {}).items() if ids}

@@ -55,13 +55,7 @@ class AvroContainer:
 
 
 def read_container(data: bytes, *, file: str) -> AvroContainer:
-    """Read a container file; `file` names it in errors.
-
-    Raises:
-        InvalidManifestError: the bytes are not an Avro container, are cut short or damaged, or
-            unpack to more than any manifest does.
-        UnsupportedError: the file is encrypted, or its codec is not known.
-    """
+    """Read a container file; `file` names it in errors."""
     if data[:4] == ENCRYPTED_MAGIC:
         raise UnsupportedError(
             f"the manifest {file} is encrypted (AES GCM stream), which this release cannot read"

@@ -156,13 +156,7 @@ class EntryRecords:
     def of(
         cls, container: AvroContainer, flat: FlatSchema, stated: pl.DataFrame | None = None
     ) -> EntryRecords | None:
-        """The records, or None where they are not written as Frazil and most others write them.
-
-        Args:
-            container: the manifest's, or that of several manifests of one schema.
-            flat: the flat form of its schema.
-            stated: its records as columns, where they were decoded before.
-        """
+        """The records, or None where they are not written as Frazil and most others write them."""
         layout = RecordLayout(flat)
         if not layout.is_known:
             return None
@@ -195,8 +189,7 @@ class EntryRecords:
     def under_heads(self, heads: EncodedRows) -> tuple[memoryview, npt.NDArray[np.int64]]:
         """All records under other heads, of a layout whose tail stays as it is.
 
-        Returns:
-            the records one after the other, and where each starts, with the end of the last.
+        Returns the records one after the other, and where each starts, with the end of the last.
         """
         old = self.starts[:-1] + self.heads.lengths
         # Old head, rest, old head, rest…: every second value is what stays.
@@ -248,13 +241,7 @@ def _numbers(numbers: npt.NDArray[np.int64]) -> pa.Int64Array:
 def record_starts(
     body: bytes, layout: RecordLayout, stated: pl.DataFrame
 ) -> npt.NDArray[np.int64] | None:
-    """Where each record starts, and the end of the last; None where that cannot be told.
-
-    Args:
-        body: the records, one after the other.
-        layout: of the records.
-        stated: what they say in the layout's columns.
-    """
+    """Where each record starts, and the end of the last; None where that cannot be told."""
     before = layout.before_path(stated)
     starts = _starts_by_prefix(body, layout, stated, before)
     if starts is None:

@@ -204,18 +204,7 @@ def with_inherited(
 def entry_rows(
     entries: pl.DataFrame, flat: FlatSchema, spec: PartitionSpec, schema: Schema, *, file: str
 ) -> list[ManifestEntry]:
-    """Entries one by one.
-
-    Args:
-        entries: of one manifest, with the statistics maps that the files are to have.
-        flat: how its records are laid out.
-        spec: of the manifest.
-        schema: which the types of partition fields are derived from.
-        file: the manifest, for messages only.
-
-    Raises:
-        InvalidManifestError: a file is of an unknown format.
-    """
+    """Entries one by one."""
     formats = entries["file_format"]
     unknown = formats.filter(~formats.is_in(get_args(FileFormat)))
     if len(unknown):

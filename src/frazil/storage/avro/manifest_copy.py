@@ -120,10 +120,7 @@ def copy_manifest(
     That is so where a manifest is of another layout than this table's new ones (of another format
     version, or of a writer that leaves fields out), and where an entry may not be written at all.
     Nothing is written then. Arguments and result are those of `write_manifest`.
-
-    Raises:
-        InvalidManifestError: a manifest is damaged.
-        AlreadyExistsError: there is another file of that name.
+    Raises AlreadyExistsError: there is another file of that name.
     """
     copied = copied_bytes(path, sources, **definition)
     if copied is None:
@@ -136,11 +133,7 @@ def copy_manifest(
 def copied_bytes(
     path: str, sources: Sequence[CarriedEntries], **definition: Unpack[ManifestDefinition]
 ) -> tuple[ManifestFile, bytes] | None:
-    """Return what `copy_manifest` would write, as `manifest_bytes` does; nothing is written.
-
-    Raises:
-        InvalidManifestError: a manifest is damaged.
-    """
+    """Return what `copy_manifest` would write, as `manifest_bytes` does; nothing is written."""
     spec, schema = definition["spec"], definition["schema"]
     format_version, content = definition["format_version"], definition["content"]
     snapshot_id = definition["snapshot_id"]
@@ -178,9 +171,6 @@ def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
     """Only these entries of a manifest, all EXISTING; None where its records cannot be told apart.
 
     What it costs grows with these entries, not with the manifest.
-
-    Raises:
-        InvalidManifestError: the manifest is damaged.
     """
     records = source.records
     if records is None:
@@ -201,11 +191,7 @@ def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
 def rows_of(
     source: CarriedEntries, *, specs: Mapping[int, PartitionSpec], schema: Schema
 ) -> list[ManifestEntry]:
-    """The entries of a manifest one by one, with all that they hold.
-
-    Raises:
-        InvalidManifestError: the manifest is damaged.
-    """
+    """The entries of a manifest one by one, with all that they hold."""
     [decoded] = decode_manifests([(source.manifest, source.container)], specs=specs, schema=schema)
     entries = source.entries.with_columns(decoded.entries.select(STATISTICS))
     spec, file = specs[source.manifest.partition_spec_id], source.manifest.manifest_path
@@ -320,8 +306,7 @@ def _runs(
 ) -> Iterator[tuple[int, int, int, bool]]:
     """Neighbours of one block that are kept and all change or all stay as they are.
 
-    Yields:
-        their block, the first of them, the first after them, and whether they change.
+    Yields their block, the first of them, the first after them, and whether they change.
     """
     rows = after.select("kept", "changes", pl.lit(pl.Series("block", of_block)), pl.row_index())
     same = [pl.col(name).ne_missing(pl.col(name).shift()) for name in ("kept", "changes", "block")]

@@ -201,13 +201,8 @@ class FixedMap:
 def flatten(schema_text: bytes, *, file: str, partition_names: PartitionNames = ()) -> FlatSchema:
     """The flat form of a manifest's Avro schema.
 
-    Args:
-        schema_text: as the manifest has it; a field without an id is known by its name.
-        file: names the manifest in errors.
-        partition_names: of the fields of its partition spec, for a schema without ids.
-
-    Raises:
-        InvalidManifestError: the schema is not JSON, or not that of manifest entries.
+    A field without an id is known by its name; `partition_names` are those of the spec's fields,
+    for a schema without ids.
     """
     schema = resolved(schema_text, file=file)
     builder = _Flattener(dict(partition_names))

@@ -71,20 +71,9 @@ def write_manifest(
 
     Added files are written without their commit's sequence number, which they inherit (rule 132);
     existing and deleted ones with the numbers they have (rule 134).
-
-    Args:
-        files: where to.
-        path: a new file's.
-        entries: entries without a snapshot id get the definition's.
-        definition: of the manifest.
-
-    Returns:
-        The manifest's row for a manifest list. Its sequence numbers are
-        UNASSIGNED_SEQUENCE_NUMBER until write_manifest_list gives them.
-
-    Raises:
-        ValidationError: entries contradict each other, the spec or the format version.
-        AlreadyExistsError: there is another file of that name.
+    Returns the manifest's row for a manifest list. Its sequence numbers are
+    UNASSIGNED_SEQUENCE_NUMBER until write_manifest_list gives them.
+    Raises AlreadyExistsError: there is another file of that name.
     """
     manifest, data = manifest_bytes(path, entries, **definition)
     files.create_unique(path, data)
@@ -134,13 +123,7 @@ def manifest_of_entries(
 ) -> ManifestFile:
     """A new manifest as a list is to state it (rules 163-166).
 
-    Args:
-        path: of the file.
-        data: its bytes.
-        entries: their `status`, `sequence_number` and `record_count`.
-        partition_type: which partitions are written as.
-        partitions: of the entries, each at least once.
-        definition: of the manifest.
+    `partitions`: of the entries, each at least once.
     """
     summaries = [FieldSummaryBuilder(field.field_type) for field in partition_type.fields]
     for values in partitions:
@@ -180,10 +163,7 @@ def write_manifest_list(
 
     Manifests without a sequence number get the snapshot's (rules 132, 166). First row ids must
     have been assigned (``assign_first_row_ids``).
-
-    Raises:
-        ValidationError: a manifest does not fit the format version.
-        AlreadyExistsError: there is another file of that name.
+    Raises AlreadyExistsError: there is another file of that name.
     """
     metadata = {
         "snapshot-id": str(snapshot_id),
@@ -216,11 +196,6 @@ def read_manifest_list(io: FileIO, path: str) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot, in the list's order.
 
     Lists of v1 read as sequence number 0 and data content (rule 167).
-
-    Raises:
-        MissingFileError: there is no such file.
-        InvalidManifestError: the file breaks the specification.
-        UnsupportedError: the file is encrypted.
     """
     [found] = decode_manifest_lists([(path, io.read(path))])
     return found
@@ -256,9 +231,7 @@ def decode_manifest_lists(
 def manifests_of(io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot: from its list, or those that v1 names inline (rule 154).
 
-    Raises:
-        MissingFileError: a file is not there.
-        InvalidManifestError: a file breaks the specification, or the snapshot names none.
+    Raises MissingFileError: a file is not there.
     """
     if snapshot.manifest_list is not None:
         return read_manifest_list(io, snapshot.manifest_list)

@@ -41,9 +41,6 @@ def written_partition_type(
 
     A field whose source column was dropped has no type any more; its values keep one of their own,
     so that deletes still find their files.
-
-    Raises:
-        ValidationError: a tuple has another number of values than the spec has fields.
     """
     declared = spec.partition_type(schema)
     for values in partitions:
@@ -66,11 +63,7 @@ def partition_rows(
 ) -> list[tuple[Any, ...]]:
     """The partition of each entry as internal values in the order of the spec.
 
-    Args:
-        spec: of the entries.
-        schema: which its types are derived from.
-        entries: in the form of `frazil.storage.avro.columns`.
-        uuids: columns that hold UUIDs though the schema does not say so any more.
+    `uuids`: columns that hold UUIDs though the schema does not say so any more.
     """
     columns: list[list[Any]] = []
     for field in spec.partition_type(schema).fields:

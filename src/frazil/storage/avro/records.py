@@ -51,16 +51,7 @@ class Records:
 
 
 def read_many_records(files: Sequence[tuple[bytes, str]], level: Level) -> list[Records]:
-    """Decode containers; those of one schema cost little more than one of their size.
-
-    Args:
-        files: the bytes of each, and the name of the file for errors.
-        level: the fields to read.
-
-    Raises:
-        InvalidManifestError: the bytes are no Avro container, or do not fit their own schema.
-        UnsupportedError: a file is encrypted or its codec is unknown.
-    """
+    """Decode containers; those of one schema cost little more than one of their size."""
     containers = [read_container(data, file=file) for data, file in files]
     groups: dict[bytes, list[int]] = {}
     for index, container in enumerate(containers):

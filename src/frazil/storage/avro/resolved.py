@@ -34,9 +34,7 @@ _KEPT: Final = ("type", "size", "symbols", *_LOGICAL)
 def resolved(schema_text: bytes, *, file: str) -> dict[str, Any]:
     """The schema of a container's records, without references.
 
-    Raises:
-        InvalidManifestError: it is malformed, is not of records, or would let a few bytes stand for
-            endless records.
+    Raises InvalidManifestError also where a few bytes could stand for endless records.
     """
     try:
         schema = _Resolver().resolve(json.loads(schema_text))

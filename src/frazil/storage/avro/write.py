@@ -41,15 +41,8 @@ def container_bytes(
 ) -> bytes:
     """A container file of the records.
 
-    Args:
-        schema: the Avro schema, stored as it is with its field ids.
-        records: by the schema's names.
-        metadata: further key-value pairs of the header.
-        codec: gzip, deflate, snappy, zstd or none (``write.manifest.compression-codec``).
-
-    Raises:
-        ConfigurationError: the codec is not known.
-        ValidationError: a record does not fit the schema.
+    The codec is one of ``write.manifest.compression-codec``; the schema is stored with its field
+    ids.
     """
     encode = record_encoder(schema)
     writer = ContainerWriter(schema, metadata=metadata, codec=codec)

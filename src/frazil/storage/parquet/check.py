@@ -106,15 +106,7 @@ class SchemaCheck:
         object.__setattr__(self, "_variants", tuple(variants))
 
     def check(self, file: pq.ParquetFile, path: str) -> None:
-        """Check one file.
-
-        Args:
-            file: opened.
-            path: to name it by.
-
-        Raises:
-            InvalidDataFileError: naming each column that differs, and how.
-        """
+        """Check one file."""
         problems = [*self._of_types(file.metadata.schema), *_of_ids(self.schema, file.schema_arrow)]
         if problems:
             raise InvalidDataFileError(

@@ -65,11 +65,7 @@ class _Node:
 
 
 def footer_of(path: str) -> bytes:
-    """The Thrift footer of a local file.
-
-    Raises:
-        InvalidDataFileError: the file is no Parquet file.
-    """
+    """The Thrift footer of a local file."""
     with open(path, "rb") as file:
         return read_footer(file, path)[1]
 
@@ -79,9 +75,8 @@ def read_metadata(stream: BinaryIO) -> pq.FileMetaData:
 
     Logical types that no group can have are overlooked, as Spark does, and so are types of Arrow
     that its writer kept beside Parquet's and no table has.
-
-    Raises:
-        pyarrow.ArrowException, OSError: the footer is damaged, or its schema makes no sense.
+    Raises pyarrow.ArrowException or OSError where the footer is damaged, or its schema makes no
+    sense.
     """
     return _read_metadata(stream, _sound_groups)
 
@@ -91,9 +86,7 @@ def read_description(stream: BinaryIO) -> pq.FileMetaData:
 
     As `read_metadata`, and the keys of maps are required, as Spark reads them; Arrow refuses files
     where they are optional.
-
-    Raises:
-        pyarrow.ArrowException, OSError: the footer is damaged, or its schema makes no sense.
+    Raises as `read_metadata`.
     """
     return _read_metadata(stream, lambda each: _sound_groups(each) | _required_keys(each))
 
@@ -118,16 +111,8 @@ def patch_file(path: str, schema: I.StructType) -> int:
     """Give a local file the field ids and logical types of a schema, in place.
 
     Columns are found by name, at every level.
-
-    Args:
-        path: of the local file system.
-        schema: the columns that the file holds, in any order; unknown columns may be missing.
-
-    Returns:
-        the new length of the file in bytes.
-
-    Raises:
-        InvalidDataFileError: the file is no Parquet file or holds other columns.
+    `schema`: the columns that the file holds, in any order; unknown columns may be missing.
+    Returns the new length of the file in bytes.
     """
     with open(path, "r+b") as file:
         start, end = patched_end(file, schema, path)
@@ -141,11 +126,7 @@ def patch_file(path: str, schema: I.StructType) -> int:
 def patched_end(file: Any, schema: I.StructType, path: str) -> tuple[int, bytes | None]:
     """What an open file is to end with, to have the field ids and logical types of a schema.
 
-    Returns:
-        where its footer begins, and the bytes from there on; None where it has them already.
-
-    Raises:
-        InvalidDataFileError: as of `patch_file`.
+    Returns where its footer begins, and the bytes from there on; None where it has them already.
     """
     start, footer = read_footer(file, path)
     patched = patch_footer(footer, schema, file=path)
@@ -155,11 +136,7 @@ def patched_end(file: Any, schema: I.StructType, path: str) -> tuple[int, bytes 
 
 
 def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None) -> bytes:
-    """A footer with the field ids and logical types of a schema.
-
-    Raises:
-        InvalidDataFileError: the footer is damaged, or its columns are not the schema's.
-    """
+    """A footer with the field ids and logical types of a schema."""
     try:
         version, elements, rest = _split(footer)
         root = _tree(iter(elements), file)
@@ -212,11 +189,7 @@ def _logical(element: dict[int, Value]) -> set[int]:
 
 
 def read_footer(file: Any, path: str) -> tuple[int, bytes]:
-    """Return where the footer of an open Parquet file begins, and its bytes.
-
-    Raises:
-        InvalidDataFileError: the file is no Parquet file.
-    """
+    """Return where the footer of an open Parquet file begins, and its bytes."""
     size = file.seek(0, os.SEEK_END)
     if size < len(MAGIC) + _TAIL:
         raise InvalidDataFileError(f"{size} bytes are no Parquet file", file=path)

@@ -41,14 +41,7 @@ _COPIED: Final = 4 << 20
 def join_files(paths: Sequence[str]) -> int:
     """Append the row groups of local Parquet files to the first one, in order; remove the others.
 
-    Args:
-        paths: files that one writer wrote with one schema.
-
-    Returns:
-        the length of the first file in bytes.
-
-    Raises:
-        InvalidDataFileError: a file is no Parquet file, is encrypted, or has another schema.
+    Returns the length of the first file in bytes.
     """
     first, *others = paths
     with open(first, "r+b") as target:

@@ -135,19 +135,11 @@ class MetricsReader:
         *,
         sorted_ids: Collection[int] = (),
     ) -> MetricsReader:
-        """A reader with the modes of the table's properties.
-
-        Raises:
-            ConfigurationError: a property is no metrics mode.
-        """
+        """A reader with the modes of the table's properties."""
         return cls(schema, metrics_modes(schema, properties, sorted_ids=sorted_ids))
 
     def with_paths(self, ids: Mapping[str, int]) -> MetricsReader:
-        """The reader of a file that has other paths of columns.
-
-        Args:
-            ids: by the path of a column in the file, the field that it holds.
-        """
+        """The reader of a file that has other paths of columns."""
         known = {leaf.field_id: leaf for leaf in self._leaves.values() if leaf is not None}
         reader = copy(self)
         leaves = {path: known[number] for path, number in ids.items() if number in known}
@@ -192,9 +184,6 @@ class MetricsReader:
         """The exact range of one column, or None where the footer does not tell it.
 
         A footer tells no range where NaN or values of many bytes are among the rows.
-
-        Raises:
-            InvalidDataFileError: the file has no such column.
         """
         index = self._index(footer, field_id)
         leaf = self._leaf(footer, index)

@@ -68,11 +68,7 @@ class PositionDeleteOptions:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
-        """Return what a table's properties say, the data files' where they say nothing of deletes.
-
-        Raises:
-            ConfigurationError: a property is malformed.
-        """
+        """Return what properties say of deletes, or else of data files."""
         codec, level = delete_codec(properties)
         return cls(
             codec=codec,
@@ -131,11 +127,7 @@ class PositionDeleteFile:
                 self._flush()
 
     def close(self, path: str) -> tuple[bytes, DataFile]:
-        """Return the file's bytes, and its entry without a partition.
-
-        Args:
-            path: where it is going to lie.
-        """
+        """Return the file's bytes, and its entry without a partition."""
         self._flush()
         self._writer.close()
         data = self._sink.getvalue()

@@ -34,8 +34,7 @@ def needs_parquet_types(footer: pq.FileMetaData) -> bool:
 def with_parquet_types(footer: bytes) -> pq.FileMetaData | None:
     """Return what a footer says in Parquet's types alone; None where that cannot be told.
 
-    Args:
-        footer: its bytes in Thrift. The Arrow schema in it gets another name, of the same length.
+    The Arrow schema in it gets another name, of the same length.
     """
     # Statistics stand before the key-value metadata: the last place is that of the key.
     place = footer.rfind(_WRITTEN_KEY) + len(_BEFORE)

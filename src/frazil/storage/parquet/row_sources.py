@@ -58,12 +58,7 @@ class RowSources:
 
 
 def row_sources(io: FileIO, path: str) -> Sequence[RowSource]:
-    """Read where the rows of a Parquet file come from, in their order; nothing where it is silent.
-
-    Raises:
-        InvalidDataFileError: the footer says something that makes no sense.
-        MissingFileError, StorageError: the file cannot be read.
-    """
+    """Read where the rows of a Parquet file come from, in their order; empty where it is silent."""
     try:
         with io.open_input(path) as stream:
             footer = pq.read_metadata(stream)

@@ -137,8 +137,7 @@ class AzureStore(RemoteStore):
     ) -> list[_Blob]:
         """The blobs of the path's container whose names begin so.
 
-        Raises:
-            FileNotFoundError: there is no such container.
+        Raises FileNotFoundError: there is no such container.
         """
         container = self._split(path)[0]
         paging = {"results_per_page": 1} if first_only else {}

@@ -37,11 +37,7 @@ class GcsStore(RemoteStore):
 
 
 def gcs_file_system(options: Mapping[str, Any]) -> Any:
-    """The driver's file system for the options of ``storage_options``.
-
-    Raises:
-        ImportError: the driver is not installed.
-    """
+    """The driver's file system for the options of ``storage_options``."""
     given = dict(options)
     if isinstance(token := given.get("token"), AccessToken):
         given["token"] = _credentials(token)

@@ -50,11 +50,7 @@ def authority_of(path: str) -> str:
 
 
 def store_key(path: str) -> tuple[str, str]:
-    """What decides which file system serves a path: (scheme, account or host where it matters).
-
-    Raises:
-        UnsupportedError: the store's driver would not take the path literally.
-    """
+    """What decides which file system serves a path: (scheme, account or host where it matters)."""
     scheme = scheme_of(path)
     if scheme in ADLS_SCHEMES and _VERSION in path:
         raise UnsupportedError(
@@ -94,14 +90,7 @@ def open_store(
 ) -> Store:
     """The store of a ``store_key``.
 
-    Args:
-        scheme, authority: the key.
-        properties: of stores.
-        stores: opens it in place of fsspec.
-
-    Raises:
-        ConfigurationError: a property is malformed, or the driver is not installed.
-        UnsupportedError: no driver knows the scheme.
+    `stores`: opens it in place of fsspec.
     """
     if stores is not None:
         return stores.open(scheme)

@@ -156,14 +156,7 @@ def places_of_stores(properties: Mapping[str, str]) -> tuple[tuple[str, str], ..
 def storage_options(
     scheme: str, properties: Mapping[str, str], authority: str = ""
 ) -> dict[str, Any]:
-    """The keyword arguments for the driver of a scheme.
-
-    Args:
-        authority: the account's host that an Azure path names, or ``""``.
-
-    Raises:
-        ConfigurationError: a value is malformed.
-    """
+    """The keyword arguments for the driver of a scheme."""
     if scheme in S3_SCHEMES:
         return _s3(properties)
     if scheme in GCS_SCHEMES:

@@ -41,11 +41,7 @@ class Retries:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Retries:
-        """Return what the properties say.
-
-        Raises:
-            ConfigurationError: one is not a whole number from 0 on.
-        """
+        """Return what the properties say."""
         return cls(*(_number(properties, name) for name in RETRY_DEFAULTS))
 
     def run(
@@ -57,13 +53,8 @@ class Retries:
     ) -> T:
         """Return what the request answers.
 
-        Args:
-            request: is made.
-            is_passing: whether an error of it may be gone the next time; others are raised.
-            sleep: waits so many seconds.
-
-        Raises:
-            RetriesSpentError: it failed each time.
+        `is_passing`: whether an error of it may be gone the next time; others are raised. Raises
+        RetriesSpentError where it failed each time.
         """
         started = time.monotonic()
         for retry in range(self.count + 1):

@@ -346,8 +346,7 @@ class S3Store:
     ) -> Iterator[_Found]:
         """The objects whose keys begin so, by key; the first of them where few are asked for.
 
-        Raises:
-            FileNotFoundError: there is no such bucket.
+        Raises FileNotFoundError: there is no such bucket.
         """
         asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
         if one_level:

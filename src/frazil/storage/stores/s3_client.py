@@ -85,9 +85,8 @@ class S3Client:
     def ask(self, method: str, **given: Any) -> Mapping[str, Any]:
         """Return the answer to a request by the name of the client's method.
 
-        Raises:
-            FileNotFoundError: there is no such object or bucket.
-            RetriesSpentError: the store did not answer, however often it was asked.
+        Raises FileNotFoundError: there is no such object or bucket; RetriesSpentError: the store
+        did not answer, however often it was asked.
         """
         call: Callable[..., Mapping[str, Any]] = getattr(self._client, method)
         return self._retry(lambda: call(**given))

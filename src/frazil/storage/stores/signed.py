@@ -51,18 +51,12 @@ class RequestSigner(Protocol):
     def sign(self, request: StoreRequest) -> SignedRequest:
         """Return what to send.
 
-        Raises:
-            AccessDeniedError: the signer refuses.
-            StorageError: it does not answer.
+        Raises AccessDeniedError: the signer refuses; StorageError: it does not answer.
         """
 
 
 def signed_store(properties: Mapping[str, str], signer: RequestSigner) -> S3Store:
-    """Return the store of S3 whose requests a signer signs; keys in the properties are not used.
-
-    Raises:
-        ConfigurationError: a property is malformed, or the driver is not installed.
-    """
+    """Return the store of S3 whose requests a signer signs; keys in the properties are not used."""
 
     def signed(request: Any, region_name: str | None = None, **_: Any) -> None:
         _apply(request, signer.sign(_asked(request, region_name or "")))

@@ -140,8 +140,7 @@ class ReplacesEnds(Protocol):
     ) -> None:
         """Let a file go on with other bytes from ``start``; what lies before is not sent, if long.
 
-        Args:
-            read_head: gives what lies before, where that is less than the store copies.
+        `read_head` gives what lies before, where that is less than the store copies.
         """
 
 

@@ -44,16 +44,10 @@ class Definition:
         """Check that files written for this definition can become part of the table.
 
         Columns may have been added, renamed, dropped and promoted since.
-
-        Args:
-            metadata: the table that the files are to be part of.
-            files: the files.
-
-        Raises:
-            ConflictError: another commit upgraded the table to a version in which a position
-                delete file may not be added, removed or changed one of the specs, gave a column a
-                type that the files do not have, made a column required that they lack, or replaced
-                the table by one without a column that they have.
+        Raises ConflictError: another commit upgraded the table to a version in which a position
+        delete file may not be added, removed or changed one of the specs, gave a column a type that
+        the files do not have, made a column required that they lack, or replaced the table by one
+        without a column that they have.
         """
         self._check_version(metadata, files)
         for spec_id in {file.spec_id for file in files}:

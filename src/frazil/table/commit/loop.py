@@ -117,26 +117,14 @@ def commit(
     This is the one place that decides what becomes of the files of an operation. Until the swap is
     sent, and where the catalog says that it did not take place, they are removed. From then on
     nothing is: neither when the answer is lost, nor when anything else is raised.
-
-    Args:
-        catalog: where the table's pointer is.
-        identifier: the table.
-        operation: what changes; run once a try.
-        base: the metadata of the first try, if the caller has just loaded it.
-        expected_uuid: the uuid that the table must have, if the caller knows it (rule 192).
-        sleep: waits so many seconds between tries.
-
-    Returns:
-        The table as committed; as loaded when the operation had nothing to change.
-
-    Raises:
-        ConflictError: a concurrent commit contradicts the operation, or left nothing that it fits.
-            Not retried.
-        CommitFailedError: others were first in every try, or the time is over.
-        CommitNotSentError: the store failed before; the operation's files are removed.
-        CommitStateUnknownError: the catalog gave no answer, and a look at the table did not
-            show the change either. No file was deleted.
-        ValidationError: the operation does not fit the table.
+    `base` is the metadata of the first try, if the caller has just loaded it; `expected_uuid` the
+    uuid that the table must have (rule 192). Returns the table as committed; as loaded when the
+    operation had nothing to change.
+    Raises ConflictError: a concurrent commit contradicts the operation, or left nothing that it
+    fits, which is not retried; CommitFailedError: others were first in every try, or the time is
+    over; CommitNotSentError: the store failed before, and the operation's files are removed;
+    CommitStateUnknownError: the catalog gave no answer, and a look at the table did not show the
+    change either, so that no file was deleted.
     """
     tries = Tries(f"table {'.'.join(identifier)}", sleep)
     if expected_uuid is None and base is not None:
@@ -186,11 +174,9 @@ def _swapped(
 ) -> LoadedTable:
     """Ask the catalog for changes, and find out whether they took place.
 
-    Raises:
-        LostRaceError: another commit was first.
-        CommitNotSentError: the store failed before; the operation's files are removed.
-        CommitStateUnknownError, StorageError: the outcome is unknown.
-        FrazilError: one of `REFUSALS`; the operation's files are removed.
+    Raises LostRaceError: another commit was first; CommitNotSentError: the store failed before, and
+    the operation's files are removed; CommitStateUnknownError, StorageError: the outcome is
+    unknown; another FrazilError: one of `REFUSALS`, and the operation's files are removed.
     """
     identifier = current.identifier
     try:
@@ -226,12 +212,9 @@ def create(
 ) -> LoadedTable:
     """Make a staged table, which holds the result of the first operation on it.
 
-    Raises:
-        TableAlreadyExistsError: somebody else was first; the operation's files are removed.
-        NoSuchNamespaceError, ValidationError, UnsupportedError: the catalog refuses the table;
-            the operation's files are removed.
-        CommitNotSentError: the store failed before; the operation's files are removed.
-        CommitStateUnknownError, StorageError: the outcome is unknown; no file was deleted.
+    Raises CommitNotSentError: the store failed before; CommitStateUnknownError, StorageError: the
+    outcome is unknown, and no file was deleted; another FrazilError: the catalog refuses the table,
+    or somebody else was first. The operation's files are removed but where the outcome is unknown.
     """
     try:
         created = catalog.create_staged_table(staged)
@@ -287,9 +270,7 @@ class Tries:
     ) -> None:
         """Wait before the next try.
 
-        Raises:
-            CommitFailedError: there is none any more; the operation's files are removed.
-            ConfigurationError: a `commit.retry` property is malformed; the same holds.
+        Raises CommitFailedError: there is none any more; the operation's files are removed.
         """
         try:
             backoff = Backoff.for_commits({} if base is None else base.metadata.properties)
@@ -326,8 +307,7 @@ def changes_of(catalog: Catalog, operation: Operation, current: LoadedTable) -> 
 def changes_again(catalog: Catalog, operation: Operation, current: LoadedTable) -> Changes:
     """Run an operation that fitted the table before another commit was first.
 
-    Raises:
-        ConflictError: it does not fit any more, which is that commit's doing.
+    Raises ConflictError where it does not fit any more, which is that commit's doing.
     """
     try:
         return changes_of(catalog, operation, current)

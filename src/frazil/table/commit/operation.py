@@ -63,14 +63,9 @@ class Operation(Protocol):
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         """Return the requirements and updates that apply this operation to `base`.
 
-        Args:
-            base: what the operation builds on.
-            committed: the table as others see it, where `base` has earlier steps of a transaction
-                that nobody else sees; the same as `base` unless given.
-
-        Raises:
-            ConflictError: when what was committed since contradicts the operation; not retried.
-            ValidationError: when the operation does not fit the table; not retried.
+        `committed`: the table as others see it, where `base` has earlier steps of a transaction
+        that nobody else sees; the same as `base` unless given.
+        Raises ConflictError: when what was committed since contradicts the operation; not retried.
         """
         ...
 

@@ -21,9 +21,8 @@ def repeated(
 ) -> Result:
     """Run what starts from the newest metadata and commits, again where that is contradicted.
 
-    Args:
-        retries: how often again, given what contradicts it.
-        after: the errors after which it is run again.
+    `retries` says how often again, given what contradicts it; it is run again after the errors of
+    `after`.
     """
     tried = 0
     while True:

@@ -184,14 +184,9 @@ def commit_together(
     While other writers are first all operations are run again on the newest tables, as often as
     the properties of the first table say. What was written is removed only where it is known that
     nothing was committed.
-
-    Raises:
-        ConflictError: another commit contradicts a change, or changed rows that must stay.
-        CommitFailedError: others were first in every try, or the time is over.
-        TableAlreadyExistsError: somebody has made a table of the name of a new one.
-        NoSuchTableError: a table was dropped.
-        CommitStateUnknownError: the catalog gave no answer, and a look did not show the changes.
-        ValidationError: an operation does not fit its table.
+    Raises ConflictError: another commit contradicts a change, or changed rows that must stay;
+    CommitFailedError: others were first in every try, or the time is over; CommitStateUnknownError:
+    the catalog gave no answer, and a look did not show the changes.
     """
     everything = CompositeOperation([part.operation for part in parts])
     tries = Tries(f"tables {', '.join(shown(part.identifier) for part in parts)}", sleep)
@@ -265,8 +260,7 @@ def _same_rows(
 ) -> Requirement:
     """What asks that a reference has the rows that were read; rewritten files have the same.
 
-    Raises:
-        ConflictError: it has others already.
+    Raises ConflictError: it has others already.
     """
     head = ref_snapshot_id(metadata, ref)
     current = head

@@ -37,8 +37,7 @@ class Turn:
     def taken(self, interrupted: Callable[[], object]) -> Iterator[None]:
         """Wait for the turn, within bounds, and have it.
 
-        Args:
-            interrupted: what to do where the wait is ended by an exception, such as Ctrl-C.
+        `interrupted` is done where the wait is ended by an exception, such as Ctrl-C.
         """
         try:
             is_ours = self._lock.acquire(timeout=MOST_SECONDS)
@@ -77,8 +76,7 @@ os.register_at_fork(after_in_child=_forget_all)
 def turn_of(table_uuid: str | None) -> Turn:
     """Return the turns of a table, the same for all threads.
 
-    Args:
-        table_uuid: of the table; where it is not known nobody else has the turns.
+    `table_uuid`: of the table; where it is not known nobody else has the turns.
     """
     if table_uuid is None:
         return Turn()

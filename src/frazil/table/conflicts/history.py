@@ -219,8 +219,7 @@ class History:
     ) -> None:
         """Refuse the operation if there is such a file.
 
-        Raises:
-            ConflictError: there is one; as the class given.
+        It is raised as the class given.
         """
         found = list(itertools.islice(files, _SHOWN + 1))
         if not found:
@@ -241,15 +240,7 @@ class History:
         )
 
     def refuse_rows(self, count: int, path: str, *, what: str = "changes too") -> None:
-        """Refuse the operation if others deleted or changed rows that it changes too.
-
-        Args:
-            count: how many of the data file `path`.
-            what: what the operation does to them.
-
-        Raises:
-            ConflictError: there are any.
-        """
+        """Refuse the operation if others deleted or changed rows that it changes too."""
         if count:
             numbers = ", ".join(str(each.snapshot_id) for each in self.snapshots[:_SHOWN])
             raise ConflictError(
@@ -328,9 +319,8 @@ def snapshots_since(
 ) -> tuple[Snapshot, ...]:
     """Return the snapshots after `from_snapshot` up to `head`, newest first, without one's own.
 
-    Raises:
-        ConflictError: `from_snapshot` is no ancestor of `head` that is still known, so what
-            happened since cannot be told.
+    Raises ConflictError: `from_snapshot` is no ancestor of `head` that is still known, so what
+    happened since cannot be told.
     """
     if head is None:
         if from_snapshot is None:

@@ -129,15 +129,8 @@ class OperationRows(Protocol):
     ) -> Mapping[str, BitMap64] | None:
         """Return the positions of rows that others deleted since the operation read the table.
 
-        Args:
-            metadata: of the table as it is.
-            head: of the branch as it is.
-            paths: data files that are there still.
-            since: the sequence number that the operation read.
-
-        Returns:
-            the positions by path, without files that have none; those of rows that were deleted
-            before may be among them. None where nobody can tell.
+        Returns positions by path, without files that have none; those of rows that were deleted
+        before may be among them. None where nobody can tell.
         """
 
     def deleted_by_equality(
@@ -148,11 +141,7 @@ class OperationRows(Protocol):
     def decisive(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that decided what the operation does.
 
-        Args:
-            rows: positions by data files that the operation read.
-
-        Returns:
-            how many by path, without files that have none; None where nobody can tell.
+        Returns how many by path, without files that have none; None where nobody can tell.
         """
 
     def moved(
@@ -165,15 +154,8 @@ class OperationRows(Protocol):
     ) -> MovedDeletes | None:
         """Write the deletes of the operation's rows anew, where others moved them.
 
-        Args:
-            metadata: of the table as it is.
-            head: of the branch as it is.
-            gone: data files that the operation deletes rows of, and that others removed.
-            written: data files that others added.
-            since: the sequence number that the operation read.
-
-        Returns:
-            the deletes; None where the rows cannot be told.
+        Of `gone`, data files that others removed, the operation deletes rows; `written` are those
+        that they added. None where the rows cannot be told.
         """
 
     def deletes_of_copies(
@@ -184,13 +166,8 @@ class OperationRows(Protocol):
     ) -> DeletesOfCopies | None:
         """Write deletes of rows in the operation's own new files.
 
-        Args:
-            metadata: of the table as it is.
-            deleted: positions that others deleted, by the data files that the operation replaces.
-            copies: the new files.
-
-        Returns:
-            the deletes; None where the rows cannot be told.
+        `deleted` are the positions that others deleted, by the data files that the operation
+        replaces. None where the rows cannot be told.
         """
 
     def matching(
@@ -198,15 +175,9 @@ class OperationRows(Protocol):
     ) -> Mapping[str, int] | None:
         """Count the rows of live data files that the operation would have been about.
 
-        Args:
-            metadata: of the table as it is.
-            head: of the branch as it is.
-            paths: the data files.
-            since: a sequence number; rows that surely are as they were then do not count.
-
-        Returns:
-            how many by path, without files that have none; None where nobody can tell, or where it
-            would take too long.
+        `since`: a sequence number; rows that surely are as they were then do not count.
+        Returns how many by path, without files that have none; None where nobody can tell, or where
+        it would take too long.
         """
 
 
@@ -240,11 +211,7 @@ class AddedData:
     def check(
         self, history: History, scope: Scope, metadata: TableMetadata, head: Snapshot | None
     ) -> None:
-        """Refuse data that was added where the operation read (serializable isolation).
-
-        Raises:
-            ConflictError: there is some.
-        """
+        """Refuse data that was added where the operation read (serializable isolation)."""
         added = [file for file in history.added_data(scope) if file.path not in self._without]
         if added and self._rows is not None:
             added = self._that_match(self._rows, history, added, metadata, head)

@@ -27,11 +27,7 @@ _DELETES_OF_READ_FILES: Final = (
 
 
 def isolation_named(name: str) -> Isolation:
-    """Return the isolation level of a name, in upper or lower case.
-
-    Raises:
-        ValidationError: there is no such level.
-    """
+    """Return the isolation level of a name, in upper or lower case."""
     for level in get_args(Isolation):
         if isinstance(name, str) and name.lower() == level:
             return level  # type: ignore[no-any-return]
@@ -86,16 +82,7 @@ def check_reads(
     metadata: TableMetadata,
     head: Snapshot | None,
 ) -> None:
-    """Refuse what contradicts that the operation read what it did, if it is serializable.
-
-    Args:
-        history: what was committed since the operation read the table.
-        options: what is to be checked.
-        scope: where the operation read.
-        added: tests data that others added there.
-        metadata: of the table as it is.
-        head: of the branch as it is.
-    """
+    """Refuse what contradicts that the operation read what it did, if it is serializable."""
     if options.isolation == "serializable":
         added.check(history, scope, metadata, head)
         check_read_rows_stay(
@@ -135,13 +122,7 @@ def check_read_rows_stay(
 
     Where others rewrote files, rows are not looked for: whatever was deleted of these files, or of
     those that the rewrites added, conflicts.
-
-    Args:
-        history: what was committed since the operation read the files.
-        data_files: the files.
-        rows: tells which of their rows decided; without it every row did.
-        metadata: of the table as it is.
-        head: of the branch as it is.
+    `rows`: tells which of their rows decided; without it every row did.
     """
     files = tuple(map(FilePlace.of_file, data_files))
     if not files:
@@ -221,11 +202,8 @@ def check_no_new_deletes_for(
 ) -> None:
     """Refuse deletes that were added to data files which the operation removes or rewrites.
 
-    Args:
-        history: what was committed since the operation read the files.
-        data_files: the files that it removes.
-        equality_deletes_still_apply: the files that take their place keep the old data sequence
-            number, so that newer equality deletes reach them as well (rule 178).
+    `equality_deletes_still_apply`: the files that take their place keep the old data sequence
+    number, so that newer equality deletes reach them as well (rule 178).
     """
     reached = Reached(history, map(FilePlace.of_file, data_files))
     history.refuse(

@@ -96,15 +96,8 @@ class ClusterWriter:
     ) -> Iterator[tuple[int, bytes]]:
         """Read a manifest and yield what it gives to each new one.
 
-        Args:
-            source: the manifest.
-            taken: numbers of new manifests, each with the rows of its entries.
-
-        Yields:
-            the number of a new manifest, and the bytes of its piece.
-
-        Raises:
-            InvalidManifestError, MissingFileError: the manifest cannot be read.
+        Yields the number of a new manifest, and the bytes of its piece; `taken` are such numbers
+        with the rows of their entries.
         """
         path = source.manifest_path
         data = self.io.read(path)
@@ -121,11 +114,7 @@ class ClusterWriter:
             yield number, piece[1]
 
     def write(self, path: str, pieces: Sequence[bytes]) -> ManifestFile:
-        """Write one new manifest of its pieces; a second try writes the same.
-
-        Raises:
-            ValidationError: an entry does not fit the table.
-        """
+        """Write one new manifest of its pieces; a second try writes the same."""
         files = [(self._manifest_of(path, piece), piece) for piece in pieces]
         opened = carried_whole(self.metadata, files)
         written = copied_bytes(path, opened, **self._definition)
@@ -184,13 +173,8 @@ def partitions_of(
 def live_rows(frames: Iterator[pl.DataFrame], columns: Sequence[str], count: int) -> pl.DataFrame:
     """The live entries of manifests in the order of their partitions, in clusters of one size.
 
-    Args:
-        frames: of each manifest, with `status` and partition columns.
-        columns: of partition fields, the most important one first.
-        count: of clusters.
-
-    Returns:
-        `cluster` (numbers without a gap), `source` (the number of the manifest) and `row`.
+    Returns `cluster` (numbers without a gap), `source` (the number of the manifest) and `row`; the
+    most important of the columns comes first.
     """
     numbered = [
         frame.select(

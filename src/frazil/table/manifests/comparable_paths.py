@@ -38,11 +38,7 @@ class ComparablePaths:
         equal_schemes: Mapping[str, str] | None = None,
         equal_authorities: Mapping[str, str] | None = None,
     ) -> ComparablePaths:
-        """Return the comparison with names that are equal, as ``{"s3a,s3n": "s3"}``.
-
-        Raises:
-            ValidationError: a name is empty or no text.
-        """
+        """Return the comparison with names that are equal, as ``{"s3a,s3n": "s3"}``."""
         return cls(
             _flat({**EQUAL_SCHEMES, **(equal_schemes or {})}, "equal_schemes"),
             _flat(equal_authorities or {}, "equal_authorities"),
@@ -53,10 +49,7 @@ class ComparablePaths:
 
         Doubled slashes count as one. Links of the local disk are followed, so that a file is found
         by whatever name it has.
-
-        Args:
-            paths: as metadata or a listing has them.
-            real_folders: of the local disk, that are known to be reached through no link.
+        `real_folders` are folders of the local disk that are known to be reached through no link.
         """
         path = pl.col("path")
         groups = (

@@ -31,12 +31,7 @@ def read_entry_columns(
     What was read before is not read again. To the columns of `decode_manifests` comes
     `about`: the one data file that a position delete file or vector is about, null for others
     (rule 308).
-
-    Args:
-        io: the table's files.
-        metadata: the table.
-        manifest: what to read.
-        values: statistics to decode, as maps to field ids.
+    `values` are the statistics to decode, as maps to field ids.
     """
     [frame] = read_many_entry_columns(io, metadata, [manifest], values=values)
     return frame

@@ -271,11 +271,7 @@ def entries_in(metadata: TableMetadata, source: CarriedEntries) -> list[Manifest
 def carried_whole(
     metadata: TableMetadata, files: Sequence[tuple[ManifestFile, bytes]]
 ) -> list[CarriedEntries]:
-    """Manifests by their bytes, with all of their entries as they are.
-
-    Raises:
-        InvalidManifestError: one is damaged, or its spec is unknown.
-    """
+    """Manifests by their bytes, with all of their entries as they are."""
     found: list[CarriedEntries] = []
     for batch in manifest_batches([manifest for manifest, _ in files], range(len(files))):
         some = [

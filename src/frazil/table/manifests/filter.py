@@ -132,9 +132,8 @@ class ManifestFilter:
     ) -> list[ManifestFile]:
         """The manifests without the chosen files; `removed` then tells which those were.
 
-        Raises:
-            ConflictError: a file chosen by identity is not in the manifests.
-            ValidationError: a data file holds rows that match the predicate and others.
+        Raises ConflictError: a file chosen by identity is not in the manifests; ValidationError: a
+        data file holds rows that match the predicate and others.
         """
         self._locate(manifests)
         live = [manifest for manifest in manifests if manifest.has_live_files]

@@ -64,11 +64,7 @@ def data_files(listing: pl.DataFrame, root: str) -> pl.DataFrame:
 
 
 def files_in_folders(paths: pl.Series, root: str) -> SourceFiles:
-    """Return the files below a folder with the partitions that their folders name.
-
-    Raises:
-        ValidationError: folders below it name no partition, or name different columns.
-    """
+    """Return the files below a folder with the partitions that their folders name."""
     frame = pl.DataFrame({"path": paths}, schema={"path": pl.String()})
     below = pl.col("path").str.slice(len(root.rstrip("/")) + 1)
     frame = frame.with_columns(
@@ -84,13 +80,8 @@ def files_in_folders(paths: pl.Series, root: str) -> SourceFiles:
 def files_of_folders(frame: pl.DataFrame, partitions: dict[str, str], root: str) -> SourceFiles:
     """Return files with the partition of the folder that each lies in.
 
-    Args:
-        frame: columns ``path`` and ``folder``.
-        partitions: by folder, the partition as ``city=Oslo/day=2024-01-31``.
-        root: what errors call the whole.
-
-    Raises:
-        ValidationError: a text names no partition, or texts name different columns.
+    `frame` has columns ``path`` and ``folder``; `partitions` say by folder
+    ``city=Oslo/day=2024-01-31``.
     """
     values = {folder: _parsed(text, root) for folder, text in partitions.items()}
     names = _names_of(values.values(), root)

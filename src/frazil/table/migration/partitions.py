@@ -29,9 +29,6 @@ def compatible_spec(metadata: TableMetadata, names: Sequence[str], source: str) 
     """Return the table's spec of just these columns in this order, unchanged.
 
     The current spec comes first, then the others.
-
-    Raises:
-        ValidationError: there is none.
     """
     wanted = [name.lower() for name in names]
     tops = {each.field_id for each in metadata.schema.fields}
@@ -73,11 +70,7 @@ class PartitionTexts:
     zone: str | tzinfo
 
     def with_values(self, files: SourceFiles, source: str) -> pl.DataFrame:
-        """Return the column ``path``, and by `value_column` the values of each field.
-
-        Raises:
-            ValidationError: a text is no value of its column.
-        """
+        """Return the column ``path``, and by `value_column` the values of each field."""
         frame = files.frame
         columns = [pl.col("path")]
         fields = [each for each in self.spec.fields if not each.is_void]
@@ -96,14 +89,7 @@ class PartitionTexts:
     def filtered(self, frame: pl.DataFrame, wanted: Mapping[str, Any], table: str) -> pl.DataFrame:
         """Return the files of the partitions that have these values.
 
-        Args:
-            frame: of `with_values`.
-            wanted: by the name of a partition column, its value; NULL is None.
-            table: what errors call it.
-
-        Raises:
-            ValidationError: the table is not partitioned, has no such partition column, or a value
-                is none of the column's.
+        `wanted`: by the name of a partition column, its value; NULL is None.
         """
         fields = {
             name: (number, each)
@@ -143,11 +129,7 @@ class PartitionTexts:
 
 
 def partition_value(kind: IcebergType, value: Any, *, zone: str | tzinfo) -> Any:
-    """Return the internal value of a partition's text.
-
-    Raises:
-        ValidationError: it is no value of the type.
-    """
+    """Return the internal value of a partition's text."""
     if isinstance(kind, BinaryType | FixedType) and isinstance(value, str):
         value = value.encode()
     return coerce(kind, value, zone=zone)

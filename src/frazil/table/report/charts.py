@@ -74,12 +74,7 @@ def snapshots_chart(snapshots: Sequence[Snapshot]) -> Chart:
 
 
 def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
-    """Return how many data files have which size, in powers of two.
-
-    Args:
-        sizes: in bytes.
-        target: the size that files should have.
-    """
+    """Return how many data files have which size, in powers of two."""
     powers = np.floor(np.log2(np.maximum(sizes.to_numpy(), 1))).astype(int)
     goal = int(np.log2(target))
     first, last = (
@@ -119,11 +114,7 @@ def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
 
 
 def deletes_chart(partitions: pl.DataFrame) -> Chart:
-    """Return the shares of deleted rows of the partitions that have most of them, a bar for each.
-
-    Args:
-        partitions: of an `OptimizingPlan`.
-    """
+    """Return the shares of deleted rows in the partitions that have most, a bar for each."""
     rows = pl.col("rows").clip(lower_bound=1)
     loads = (
         partitions.with_columns(

@@ -138,9 +138,7 @@ class LakeIndex:
 def index_page(lake: LakeIndex, *, link: Callable[[LakeEntry], str | None]) -> str:
     """Return the index of a lake.
 
-    Args:
-        lake: what it shows.
-        link: the address of a table's page, relative; None where there is none.
+    `link`: the address of a table's page, relative; None where there is none.
     """
     rows = "".join(_row(each, link(each)) for each in lake.entries)
     body = _BODY.format(

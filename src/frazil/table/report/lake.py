@@ -89,16 +89,9 @@ def names_of(
 ) -> LakeNames:
     """Return the names of a lake, or of a namespace and those below it.
 
-    Args:
-        catalog: the lake's.
-        told: what is said of a namespace that cannot be listed.
-        top: the namespace; the whole lake unless given.
-        may_read: which namespaces' tables are listed.
-        may_see: which namespaces are looked into.
-
-    Raises:
-        NoSuchNamespaceError: there is no such namespace.
-        FrazilError: the catalog does not answer.
+    `told` is called with what is said of a namespace that cannot be listed; `top` is the whole lake
+    unless given; `may_read` says which namespaces' tables are listed, `may_see` which are looked
+    into.
     """
     has_views = catalog.can(Capability.VIEWS)
 

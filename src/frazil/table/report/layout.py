@@ -137,11 +137,8 @@ ALONE: Final = Surroundings()
 def whole_page(title: str, body: str, *, scripts: Sequence[str] = (), files: bool = False) -> str:
     """Return a page that loads nothing and runs its own scripts alone.
 
-    Args:
-        title: as text.
-        body: as HTML, with the scripts in it.
-        scripts: their texts; a script that stands in the page otherwise does not run.
-        files: whether it also runs scripts that lie beside it.
+    `body` is HTML with the scripts in it: one that stands in the page otherwise does not run.
+    `files`: whether it also runs scripts that lie beside it.
     """
     return _PAGE.format(
         policy=policy_of(scripts, files=files), title=html_text(title), style=_STYLE, body=body
@@ -166,11 +163,7 @@ def script_element(text: str) -> str:
 
 @cache
 def plotting_library() -> str:
-    """Return the script that draws charts, fit to stand in a page.
-
-    Raises:
-        UnsupportedError: it is not installed.
-    """
+    """Return the script that draws charts, fit to stand in a page."""
     try:
         offline = import_module("plotly.offline")
     except ImportError as error:

@@ -95,18 +95,7 @@ class TablePage:
 def report_page(
     name: str, metadata: TableMetadata, io: FileIO, *, around: Surroundings = ALONE
 ) -> TablePage:
-    """Return a page about a table: its snapshots, files and deletes, and what maintenance it needs.
-
-    Args:
-        name: the table's.
-        metadata: the table.
-        io: the table's files.
-        around: where the page stands.
-
-    Raises:
-        UnsupportedError: the plotting library is to stand in the page and is not installed.
-        ConfigurationError: a property of the table is malformed.
-    """
+    """Return a page about a table: snapshots, files, deletes, and the maintenance that it needs."""
     library = around.library
     loaded = plotting_library() if library.is_there and library.address is None else ""
     found = look(metadata, io)

@@ -76,9 +76,7 @@ def write_report(
 ) -> None:
     """Write the page about a table to a local file, in place of one that is there.
 
-    Raises:
-        StorageError: the file cannot be written.
-        UnsupportedError, ConfigurationError: as `report_page`.
+    Raises StorageError: the file cannot be written.
     """
     _write(Path(path), report_page(name, metadata, io).html)
 
@@ -94,17 +92,8 @@ def write_lake_report(
 
     A table that cannot be loaded is a line of the index that says why. Pages that are there are
     replaced, and those of tables that are not there any more go, once the index is written.
-
-    Args:
-        folder: made where it is not there.
-        catalog: the lake's.
-        namespace: with those below it; the whole lake unless given.
-        on_progress: told after each table, by one thread at a time.
-
-    Raises:
-        StorageError: the folder cannot be written.
-        NoSuchNamespaceError: there is no such namespace.
-        UnsupportedError: the plotting library is not installed.
+    `namespace`: with those below it; the whole lake unless given.
+    Raises StorageError: the folder cannot be written.
     """
     target = Path(folder)
     library = plotting_library()

@@ -43,11 +43,7 @@ class AddFiles(MergeAppend):
         self._checks = check_duplicates
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
-        """Return the manifests of the append.
-
-        Raises:
-            ValidationError: the table has one of the files.
-        """
+        """Return the manifests of the append."""
         if self._checks and parent is not None:
             self._refuse_duplicates(base, parent)
         return super().manifests(base, parent)

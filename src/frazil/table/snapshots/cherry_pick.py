@@ -65,11 +65,9 @@ class CherryPick(MergingProducer):
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         """Return a new snapshot with the same changes, or `main` moved to the picked one.
 
-        Raises:
-            ConflictError: the snapshot or its WAP id is part of `main`, or what it replaces has
-                changed since.
-            ValidationError: it is neither an append, nor a dynamic overwrite, nor a child of
-                the current snapshot.
+        Raises ConflictError: the snapshot or its WAP id is part of `main`, or what it replaces has
+        changed since; ValidationError: it is neither an append, nor a dynamic overwrite, nor a
+        child of the current snapshot.
         """
         picked = base.snapshot_by_id(self._picked.snapshot_id)
         head = branch_head(base, self.options.branch)
@@ -169,10 +167,6 @@ def publication(io: FileIO, base: TableMetadata, wap_id: str) -> Operation:
     """Return the operation that applies what was staged under a WAP id to `main`.
 
     A transaction stages a snapshot a write, each on the one before: all are published, in order.
-
-    Raises:
-        NoSuchSnapshotError: nothing was staged.
-        ValidationError: several snapshots were, and they do not build on each other.
     """
     found = [
         snapshot for snapshot in base.snapshots if (snapshot.summary or {}).get(WAP_ID) == wap_id

@@ -65,14 +65,8 @@ class CopiedRows:
     def follow(self, history: History, metadata: TableMetadata, head: Snapshot | None) -> None:
         """Delete what others deleted.
 
-        Args:
-            history: what others committed.
-            metadata: of the table as it is.
-            head: of the branch as it is.
-
-        Raises:
-            ConflictError: they deleted or changed a row that the operation changes, or nobody can
-                tell which rows these are.
+        Raises ConflictError: they deleted or changed a row that the operation changes, or nobody
+        can tell which rows these are.
         """
         self.deletes, self._count = (), 0
         self.rivals = len(history.snapshots)

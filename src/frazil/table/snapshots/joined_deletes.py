@@ -100,15 +100,8 @@ class JoinedDeletes:
     ) -> bool:
         """Write deletes of rows that others wrote anew; return whether these could be found.
 
-        Args:
-            history: what others committed.
-            gone: the data files that these removed, of those that the operation deletes rows of.
-            changed: the data files of which no row may be deleted by others too.
-            metadata: of the table as it is.
-            head: of the branch as it is.
-
-        Raises:
-            ConflictError: a row of a changed file was deleted or changed.
+        `gone` are the data files that these removed, of those that the operation deletes rows of;
+        of the changed ones no row may be deleted by others too, which is a ConflictError.
         """
         self.moved = MovedDeletes()
         if not gone:
@@ -135,15 +128,9 @@ class JoinedDeletes:
     ) -> None:
         """Take in what others committed.
 
-        Args:
-            history: what that is.
-            live: the table's position deletes and vectors about the operation's data files by now.
-            metadata: of the table.
-            changed: the data files of which no row may be deleted by others too.
-            gone: data files that others removed, whose rows were moved.
-
-        Raises:
-            ConflictError: a row of a changed file was.
+        `live` are the table's position deletes and vectors about the operation's data files by now;
+        of the changed files no row may be deleted by others too, which is a ConflictError; rows of
+        the gone ones were moved.
         """
         live_keys = {file_key(file) for file in live}
         own_keys = {file_key(file) for file in self._given_removed}
@@ -204,12 +191,7 @@ def live_deletes_about(
 ) -> list[DataFile]:
     """Return the position deletes and vectors that are about one of these data files alone.
 
-    Args:
-        files: reads manifests.
-        metadata: the table.
-        manifests: of the snapshot.
-        data_files: their paths; no filter narrows them, since rule 217 knows none.
-        partitions: those of the data files.
+    `data_files`: their paths; no filter narrows them, since rule 217 knows none.
     """
     wanted = list(data_files)
     found: list[DataFile] = []

@@ -54,11 +54,7 @@ class AddedFiles:
         )
 
     def add(self, file: DataFile, *, data_sequence_number: int | None = None) -> None:
-        """Add a file; with a data sequence number it counts as as old as that (rule 133).
-
-        Raises:
-            ValidationError: it was added before, or its content is of the other kind.
-        """
+        """Add a file; with a data sequence number it counts as as old as that (rule 133)."""
         if (self._content is ManifestContent.DATA) != (file.content is Content.DATA):
             raise ValidationError(
                 f"{file.file_path} holds {file.content.name.lower()}, which a manifest of "
@@ -87,9 +83,8 @@ class AddedFiles:
     def manifests(self, metadata: TableMetadata, snapshot_id: int) -> list[ManifestFile]:
         """Return the manifests of the added files.
 
-        Raises:
-            ConflictError: the files were written for a version, schema or spec that is another one
-                now.
+        Raises ConflictError: the files were written for a version, schema or spec that is another
+        one now.
         """
         if self._written_for is None:
             self._written_for = Definition.of(metadata)
@@ -225,12 +220,7 @@ class MergingProducer(SnapshotProducer):
 
 
 def check_file(metadata: TableMetadata, file: DataFile) -> None:
-    """Check a new file against the table that it is to be part of.
-
-    Raises:
-        ValidationError: its spec is unknown, its partition tuple has another length, its
-            counts are negative, or its kind is not of the table's format version.
-    """
+    """Check a new file against the table that it is to be part of."""
     spec = metadata.spec_by_id(file.spec_id)
     if len(file.partition) != len(spec.fields):
         raise ValidationError(

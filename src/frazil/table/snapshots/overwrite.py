@@ -134,9 +134,8 @@ class OverwriteFiles(MergingProducer):
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Kept, filtered, new and merged manifests.
 
-        Raises:
-            ConflictError: a named file is gone, or others have added a file that matches in part.
-            ValidationError: a file that was there when the table was read matches in part.
+        Raises ConflictError: a named file is gone, or others have added a file that matches in
+        part; ValidationError: one that was there when the table was read matches in part.
         """
         try:
             return super().manifests(base, parent)

@@ -109,11 +109,7 @@ def snapshot_options(
     definition: Definition | None = None,
     own_files: tuple[str, ...] = (),
 ) -> SnapshotOptions:
-    """Return the options that a commit's keywords say.
-
-    Raises:
-        ValidationError: the snapshot is staged and goes to a branch, or a property is unusable.
-    """
+    """Return the options that a commit's keywords say."""
     if wap_id is not None and branch not in (None, MAIN_BRANCH):
         raise ValidationError(
             f"a snapshot is either staged (WAP id {wap_id!r}) or goes to branch {branch!r}"
@@ -167,9 +163,7 @@ class BranchOperation:
 
         A snapshot of the operation's own transaction stands for the last one before it that others
         see, as it was in the first try: later tries build on what others committed since.
-
-        Args:
-            operation: what errors call the operation; what its summary says unless given.
+        `operation`: what errors call the operation; what its summary says unless given.
         """
         start = self.note_read(base, from_snapshot)
         return History(
@@ -318,12 +312,7 @@ def staged_head(base: TableMetadata, wap_id: str, own: Collection[int]) -> Snaps
 
 
 def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:
-    """The snapshot that a commit to the branch builds on; None for `main` of an empty table.
-
-    Raises:
-        NoSuchRefError: there is no such branch.
-        ValidationError: the name is a tag's.
-    """
+    """The snapshot that a commit to the branch builds on; None for `main` of an empty table."""
     ref = base.refs.get(branch)
     if ref is None:
         if branch == MAIN_BRANCH:

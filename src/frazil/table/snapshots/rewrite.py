@@ -62,9 +62,8 @@ class RewriteFiles(MergingProducer):
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:
         """Return the manifests without the replaced files and with the new ones.
 
-        Raises:
-            ValidationError: the table has a replaced file more often than it was given: the rows
-                of the others would be lost.
+        A replaced file that the table has more often than it was given is refused: the rows of the
+        others would be lost.
         """
         made = super().manifests(base, parent)
         given = Counter(map(file_key, self._replaced))

@@ -189,11 +189,7 @@ class RewriteManifests(SnapshotProducer):
 
 
 def partition_columns(spec: PartitionSpec, names: Sequence[str]) -> list[str]:
-    """Return the columns of entries that hold partition fields, by the names of the fields.
-
-    Raises:
-        ValidationError: the spec has no field of such a name.
-    """
+    """Return the columns of entries that hold partition fields, by the names of the fields."""
     by_name = {field.name: f"{PARTITION_PREFIX}{field.field_id}" for field in spec.fields}
     for name in names:
         if name not in by_name:

@@ -38,9 +38,7 @@ class CreateBranch(FastAppend):
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         """Return the new branch.
 
-        Raises:
-            AlreadyExistsError: the name is taken.
-            NoSuchSnapshotError: there is no such snapshot.
+        Raises AlreadyExistsError where the name is taken.
         """
         self._is_empty = self._may_be_empty and base.current_snapshot_id is None
         if self._is_empty:
@@ -66,8 +64,7 @@ class CreateBranch(FastAppend):
     def head(self, base: TableMetadata) -> Snapshot | None:
         """Return nothing to build on.
 
-        Raises:
-            AlreadyExistsError: the branch is there.
+        Raises AlreadyExistsError where the branch is there.
         """
         if self.options.branch in base.refs or self.options.branch == MAIN_BRANCH:
             raise AlreadyExistsError(

@@ -16,10 +16,8 @@ def learn_names(start: TableMetadata, names: FileNames) -> MetadataOperation:
 
     A table without a mapping gets that of its schema. What other commits added to the mapping
     meanwhile stays.
-
-    Raises:
-        ConflictError: when run on metadata whose schema another commit changed: the files' columns
-            were matched with another one.
+    Raises ConflictError: when run on metadata whose schema another commit changed: the files'
+    columns were matched with another one.
     """
 
     def updates(base: TableMetadata) -> list[Update]:

@@ -22,11 +22,7 @@ def warn_of_promoted_keys(io: FileIO, metadata: TableMetadata, schema: Schema) -
 
     Frazil applies such deletes by the values; DuckDB fails on such a table, and the Java runtime
     gives deleted rows back at older snapshots.
-
-    Args:
-        io: the table's files.
-        metadata: the table, with the columns as they are.
-        schema: the columns as they will be.
+    `metadata` has the columns as they are, `schema` as they will be.
     """
     after = schema.fields_by_id
     promoted = {

@@ -24,9 +24,7 @@ _RESERVED = RESERVED | {FORMAT_VERSION}
 def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
     """Set properties; others stay.
 
-    Raises:
-        ValidationError: a key is reserved, or a key or value is no string.
-        ConfigurationError: the value of a known property is malformed; every such one is listed.
+    Each malformed value of a known property is listed in the error.
     """
     _check_keys(properties)
     check_properties(properties)
@@ -42,11 +40,7 @@ def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
 
 
 def remove_properties(names: Iterable[str]) -> MetadataOperation:
-    """Remove properties; those that are not set are passed over.
-
-    Raises:
-        ValidationError: a key is reserved.
-    """
+    """Remove properties; those that are not set are passed over."""
     wanted = tuple(dict.fromkeys(names))
     _check_keys(wanted)
 
@@ -68,12 +62,7 @@ def set_location(location: str) -> MetadataOperation:
 
 
 def upgrade(format_version: int | str) -> MetadataOperation:
-    """Raise the format version; data files are not rewritten, and there is no way back.
-
-    Raises:
-        UnsupportedVersionError: the version is not adopted (rule 1).
-        ValidationError: when run, if the table is of a newer version.
-    """
+    """Raise the format version; data files are not rewritten, and there is no way back."""
     version = format_version_of(format_version)
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedVersionError(

@@ -12,11 +12,7 @@ from frazil.errors import ConfigurationError
 
 
 def new_client(settings: GlueSettings) -> Any:
-    """Return a client of boto3 that tries again what was throttled, with growing random pauses.
-
-    Raises:
-        ConfigurationError: boto3 is not installed, no region is known, or there is no such profile.
-    """
+    """Return a client of boto3 that tries again what was throttled, with growing random pauses."""
     boto3 = aws_module("boto3")
     failures = aws_module("botocore.exceptions")
     try:

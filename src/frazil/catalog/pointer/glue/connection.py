@@ -85,9 +85,7 @@ class GlueConnection:
     def find(self, operation: str, **arguments: Any) -> dict[str, Any] | None:
         """Return the answer of a call that reads; None where what it names is not there.
 
-        Raises:
-            AccessDeniedError: the service does not know who asks, or does not permit it.
-            StorageError: the service does not answer, or fails.
+        Raises StorageError: the service does not answer, or fails.
         """
         try:
             return self.call(operation, **arguments)
@@ -124,19 +122,12 @@ class GlueConnection:
     ) -> None:
         """Make a call that changes something, and learn what became of it.
 
-        Args:
-            what: the change, for messages.
-            operation: the call's name, as boto3 has it.
-            arguments: the call's.
-            took_place: tells, where no answer says it; None if it cannot.
-            properties: say how long to ask.
-            refusals: what to raise for the service's names of reasons.
-            sending: learns when the call is sent, and that it was refused.
-
-        Raises:
-            CommitFailedError: no answer came, and the change did not take place.
-            CommitStateUnknownError: no answer came, and none could be had.
-            AccessDeniedError, ValidationError, StorageError: the service has refused it.
+        `took_place` tells, where no answer says it; None if it cannot. `refusals`: what to raise
+        for the service's names of reasons. `sending` learns when the call is sent, and that it was
+        refused.
+        Raises CommitFailedError: no answer came, and the change did not take place;
+        CommitStateUnknownError: no answer came, and none could be had; AccessDeniedError,
+        ValidationError, StorageError: the service has refused it.
         """
         sent = sending if sending is not None else Sending()
         sent.begin()
@@ -157,10 +148,8 @@ class GlueConnection:
     def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         """Make one call; botocore tries it again where that may help.
 
-        Raises:
-            RefusalError: the service has said no.
-            NoAnswerError: no answer came, or none that says what was done.
-            AccessDeniedError, ValidationError: nothing was sent.
+        Raises RefusalError: the service has said no; NoAnswerError: no answer came, or none that
+        says what was done; AccessDeniedError, ValidationError: nothing was sent.
         """
         if self.settings.catalog_id is not None:
             arguments["CatalogId"] = self.settings.catalog_id

@@ -117,11 +117,8 @@ def new_table_input(
 ) -> dict[str, Any]:
     """Return the input of a table whose pointer is that file.
 
-    Args:
-        name: the table's.
-        metadata: what the file holds; Glue shows its columns.
-        metadata_location: the file.
-        before: the table as it is; what others wrote into it is kept.
+    `metadata`: what the file holds; Glue shows its columns. `before`: the table as it is; what
+    others wrote into it is kept.
     """
     kept = {} if before is None else before.as_input()
     description = metadata.properties.get(_DESCRIPTION) or kept.get("Description")

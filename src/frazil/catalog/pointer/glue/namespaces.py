@@ -91,12 +91,7 @@ class GlueNamespaces:
         )
 
     def drop(self, namespace: Identifier) -> None:
-        """Remove a database.
-
-        Raises:
-            NoSuchNamespaceError: it is not there.
-            NamespaceNotEmptyError: it holds tables or views, of whatever format.
-        """
+        """Remove a database."""
         self._required(namespace)
         # Glue would remove the tables with it.
         for entry in self._glue.pages("get_tables", "TableList", DatabaseName=namespace[0]):

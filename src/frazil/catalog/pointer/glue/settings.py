@@ -131,12 +131,7 @@ class GlueSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> GlueSettings:
-        """Return what the properties say.
-
-        Raises:
-            ConfigurationError: one is malformed, or half of a pair of keys is missing.
-            UnsupportedError: they ask for Lake Formation, or for a class of Java's.
-        """
+        """Return what the properties say."""
         _refuse_what_java_alone_has(properties)
         role = _role_of(properties)
         own_region = properties.get("glue.region") or properties.get("client.region")

@@ -60,11 +60,7 @@ class GlueTables:
         return found if found is not None and found.is_iceberg else None
 
     def names_in(self, namespace: Identifier) -> list[Identifier]:
-        """Return the names of the Iceberg tables of a namespace, sorted.
-
-        Raises:
-            NoSuchNamespaceError: there is no such namespace.
-        """
+        """Return the names of the Iceberg tables of a namespace, sorted."""
         found = []
         for entry in self._glue.pages("get_tables", "TableList", DatabaseName=namespace[0]):
             if entry is None:
@@ -107,12 +103,7 @@ class GlueTables:
         properties: Mapping[str, str],
         sending: Sending,
     ) -> None:
-        """Make a table.
-
-        Raises:
-            TableAlreadyExistsError: the name is taken, maybe by a table of another format.
-            NoSuchNamespaceError: there is no such namespace.
-        """
+        """Make a table."""
         self._glue.change(
             f"the new table {shown(name)}",
             "create_table",
@@ -147,9 +138,7 @@ class GlueTables:
     ) -> None:
         """Change a table if it still is of the same version.
 
-        Raises:
-            CommitFailedError: it is not.
-            NoSuchTableError: it was dropped meanwhile.
+        Raises CommitFailedError: it is not; NoSuchTableError: it was dropped meanwhile.
         """
         self._glue.change(
             f"the swap of {shown(name)} to {table_input['Parameters'][METADATA_LOCATION]}",
@@ -186,10 +175,7 @@ class GlueTables:
         """Make the same table under another name, and remove the old one.
 
         Where the old one cannot be removed the new one goes again.
-
-        Raises:
-            TableAlreadyExistsError, NoSuchNamespaceError: as of `insert`.
-            CommitFailedError: the table was changed meanwhile; it is as it was.
+        Raises CommitFailedError: the table was changed meanwhile; it is as it was.
         """
         pointer = self.pointer_of(old, table)
 

@@ -48,18 +48,16 @@ class Alter:
     def send(self) -> None:
         """Send it.
 
-        Raises:
-            AnsweredError, UnansweredError: as of `Metastores.change`.
-            CommitFailedError: the lock was lost; nothing was sent.
+        Raises AnsweredError, UnansweredError: as of `Metastores.change`; CommitFailedError: the
+        lock was lost; nothing was sent.
         """
         self._send(compares=self.lock is None)
 
     def send_again(self) -> None:
         """Send it after a call without an answer: the metastore compares if it can.
 
-        Raises:
-            AnsweredError, UnansweredError: as of `Metastores.change`.
-            CommitFailedError: the lock was lost; nothing was sent by this call.
+        Raises AnsweredError, UnansweredError: as of `Metastores.change`; CommitFailedError: the
+        lock was lost; nothing was sent by this call.
         """
         try:
             self._send(compares=True)

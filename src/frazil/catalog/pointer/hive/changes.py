@@ -51,14 +51,9 @@ class Change:
     def carry_out(self, sending: Sending) -> None:
         """Send it, and ask what became of it where the answer does not say so.
 
-        Args:
-            sending: of the change; it is refuted where the change did not take place.
-
-        Raises:
-            CommitFailedError: it did not take place.
-            CommitStateUnknownError: the metastore cannot tell.
-            NoSuchTableError, TableAlreadyExistsError, ValidationError: it was refused.
-            StorageError: no metastore can be reached; nothing was sent.
+        `sending`: of the change; it is refuted where the change did not take place.
+        Raises CommitFailedError: it did not take place; CommitStateUnknownError: the metastore
+        cannot tell; StorageError: no metastore can be reached; nothing was sent.
         """
         try:
             self.send()

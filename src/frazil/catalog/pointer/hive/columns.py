@@ -60,9 +60,7 @@ _NAMES: Final[dict[type[IcebergType], str]] = {
 def hive_columns(schema: Schema, *, hive2_compatible: bool) -> list[tuple[str, str, str | None]]:
     """Return name, type and comment of each column.
 
-    Args:
-        schema: the table's.
-        hive2_compatible: without ``timestamp with local time zone``, which Hive 2 does not know.
+    `hive2_compatible` is without ``timestamp with local time zone``, which Hive 2 does not know.
     """
     return [
         (field.name, hive_type(field.field_type, hive2_compatible), field.doc)

@@ -63,11 +63,7 @@ _ANSWERS: Final[dict[str, type[AnsweredError]]] = {
 
 
 def thrift_types() -> Any:
-    """Return the module of the metastore's structures.
-
-    Raises:
-        ConfigurationError: pymetastore is not installed.
-    """
+    """Return the module of the metastore's structures."""
     return _module("ttypes")
 
 
@@ -105,9 +101,8 @@ class Metastores:
     def read(self, call: Callable[[Any], Result]) -> Result:
         """Return what a call gives that may be sent again, to another server if one broke.
 
-        Raises:
-            AccessDeniedError: no server lets us in.
-            StorageError: no server answers, or it answers with an error.
+        Raises AccessDeniedError: no server lets us in; StorageError: no server answers, or it
+        answers with an error.
         """
         try:
             return self.repeat(call)
@@ -117,8 +112,7 @@ class Metastores:
     def find(self, call: Callable[[Any], Result]) -> Result | None:
         """Return what `read` gives; None where what the call names is not there.
 
-        Raises:
-            StorageError: no server answers, or it answers with another error.
+        Raises StorageError where no server answers, or one answers with another error.
         """
         try:
             return self.repeat(call)
@@ -130,10 +124,8 @@ class Metastores:
     def repeat(self, call: Callable[[Any], Result]) -> Result:
         """Return what a call gives that may be sent again.
 
-        Raises:
-            AccessDeniedError: no server lets us in.
-            AnsweredError: the metastore answers with an error.
-            StorageError: no server answers.
+        Raises AccessDeniedError: no server lets us in; AnsweredError: the metastore answers with an
+        error; StorageError: no server answers.
         """
         tries = len(self._settings.addresses) + 1
         for left in reversed(range(tries)):
@@ -150,11 +142,9 @@ class Metastores:
     def change(self, call: Callable[[Any], Result], sending: Sending | None = None) -> Result:
         """Return what a call gives that is sent once.
 
-        Raises:
-            AnsweredError: the metastore answers with an error.
-            AccessDeniedError: no server lets us in; nothing was changed.
-            StorageError: no server can be reached; nothing was sent.
-            UnansweredError: it was sent and no answer came.
+        Raises AnsweredError: the metastore answers with an error; AccessDeniedError: no server lets
+        us in, and nothing was changed; StorageError: no server can be reached, and nothing was
+        sent; UnansweredError: it was sent and no answer came.
         """
         connection = self._connected()
         was_begun = sending is not None and sending.is_begun

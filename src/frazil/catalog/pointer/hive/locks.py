@@ -71,8 +71,7 @@ class HeldLock:
     def keep(self, pause: float) -> None:
         """Beat until the lock is given back, or lost; the first time after half the pause.
 
-        Args:
-            pause: in seconds.
+        `pause`: in seconds.
         """
         wait = pause / 2
         while not self._ended.wait(wait) and self.is_held():
@@ -85,8 +84,7 @@ class HeldLock:
     def require(self) -> None:
         """Ask whether the lock is still held.
 
-        Raises:
-            CommitFailedError: a heartbeat failed, so another writer may have the lock.
+        Raises CommitFailedError: a heartbeat failed, so another writer may have the lock.
         """
         if not self.is_held():
             raise CommitFailedError(
@@ -108,16 +106,11 @@ class TableLocks:
     ) -> Iterator[HeldLock]:
         """Hold the lock on a table for the block.
 
-        Args:
-            name: the table's.
-            still_needed: is called between two looks at a lock that others hold, and raises where
-                the lock is not needed any more: the metastore grants locks in their order, so
-                whoever waits for nothing delays all behind.
-
-        Raises:
-            CommitFailedError: it was not granted in time.
-            ConfigurationError: the metastore has no locks.
-            StorageError: the metastore cannot be reached.
+        `still_needed`: is called between two looks at a lock that others hold, and raises where the
+        lock is not needed any more: the metastore grants locks in their order, so whoever waits for
+        nothing delays all behind.
+        Raises CommitFailedError: it was not granted in time; StorageError: the metastore cannot be
+        reached.
         """
         with _TURNS_LOCK:
             turn = _TURNS.setdefault(tuple(part.lower() for part in name), _Turn())

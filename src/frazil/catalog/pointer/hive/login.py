@@ -41,12 +41,7 @@ class TicketUser:
         self._last: str | None = None
 
     def name(self) -> str:
-        """Return the user's name, without host and realm.
-
-        Raises:
-            AccessDeniedError: there is no ticket, and was none.
-            ConfigurationError: the client of Kerberos is not installed.
-        """
+        """Return the user's name, without host and realm."""
         kerberos = _module("kerberos")
         try:
             # Which service it would be for does not matter: nobody is asked.
@@ -63,11 +58,7 @@ class TicketUser:
 
 
 def kerberos_transport(socket: Any, host: str, service: str) -> Any:
-    """Return a transport that begins with a login by the ticket at hand.
-
-    Raises:
-        ConfigurationError: the client of Kerberos is not installed.
-    """
+    """Return a transport that begins with a login by the ticket at hand."""
     _module("puresasl.client")
     _module("kerberos")
     transport = TSaslClientTransport(
@@ -80,9 +71,8 @@ def kerberos_transport(socket: Any, host: str, service: str) -> Any:
 def opened(transport: Any) -> None:
     """Open a transport; one that logs in does so.
 
-    Raises:
-        AccessDeniedError: there is no ticket, or the server refuses it.
-        TTransportException: the server or the KDC cannot be reached.
+    Raises AccessDeniedError: there is no ticket, or the server refuses it; TTransportException: the
+    server or the KDC cannot be reached.
     """
     login = getattr(transport, "sasl", None)
     try:
@@ -117,10 +107,8 @@ class AnonymousSocket:
     def read(self, size: int) -> bytes:
         """Read at most that many bytes.
 
-        Raises:
-            AccessDeniedError: the server wants a login. Its cause is the broken connection where
-                the server has not said so on this one.
-            TTransportException: the connection is broken.
+        Raises AccessDeniedError where the server wants a login; its cause is the broken connection
+        where the server has not said so on this one.
         """
         try:
             found = bytes(self._socket.read(size))

@@ -61,11 +61,7 @@ class HiveNamespaces:
         return self._metastores.find(lambda client: client.get_database(name[0]))
 
     def required(self, name: Identifier) -> Any:
-        """Return the database of a name.
-
-        Raises:
-            NoSuchNamespaceError: there is none.
-        """
+        """Return the database of a name."""
         found = self.find(name)
         if found is None:
             raise self.missing(name)
@@ -79,13 +75,7 @@ class HiveNamespaces:
         )
 
     def create(self, name: Identifier, properties: Mapping[str, str]) -> None:
-        """Make a database; the place is the property ``location``, else in the warehouse.
-
-        Raises:
-            UnsupportedError: the name has several levels.
-            NamespaceAlreadyExistsError: it exists.
-            ValidationError: a property contradicts another, or the metastore refuses the name.
-        """
+        """Make a database; the place is the property ``location``, else in the warehouse."""
         if len(name) != 1:
             raise UnsupportedError(
                 f"namespaces of a Hive metastore have one level: {shown(name)} has {len(name)}"
@@ -107,12 +97,7 @@ class HiveNamespaces:
             ) from None
 
     def drop(self, name: Identifier) -> None:
-        """Remove an empty database; its folder stays.
-
-        Raises:
-            NoSuchNamespaceError: it does not exist.
-            NamespaceNotEmptyError: it has tables or functions.
-        """
+        """Remove an empty database; its folder stays."""
         self.required(name)
         try:
             self._change(
@@ -136,11 +121,8 @@ class HiveNamespaces:
     def update(self, name: Identifier, updates: Mapping[str, str], removals: Sequence[str]) -> None:
         """Set and remove properties.
 
-        Raises:
-            NoSuchNamespaceError: it does not exist.
-            ValidationError: the location or the comment is removed.
-            UnsupportedError: the metastore did not change one of them, as Hive 2 does not; the
-                rest was changed.
+        Raises UnsupportedError where the metastore did not change one of them, as Hive 2 does not;
+        the rest was changed.
         """
         found = self.required(name)
         properties = _properties(found)

@@ -55,13 +55,8 @@ def table_parameters(
 ) -> dict[str, str]:
     """Return the parameters that a table has after a commit.
 
-    Args:
-        metadata: the table as it will be.
-        location: its metadata file.
-        form: how the catalog writes tables.
-        base: the table as it was; None for a new one.
-        base_location: its metadata file.
-        found: the parameters that the metastore has now; others than Iceberg's are kept.
+    `base`: the table as it was; None for a new one. `found`: the parameters that the metastore has
+    now; others than Iceberg's are kept.
     """
     parameters = dict(found or {"EXTERNAL": "TRUE"})
     _remove_obsolete(parameters, {} if base is None else base.properties, metadata.properties)

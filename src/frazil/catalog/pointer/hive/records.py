@@ -72,12 +72,7 @@ def kind_of(record: Any) -> str:
 
 
 def pointer_of(record: Any, name: Identifier) -> str:
-    """Return where the current metadata file of an Iceberg table lies.
-
-    Raises:
-        NoSuchTableError: the record is a view, or a table of another format.
-        InvalidMetadataError: it names no metadata file.
-    """
+    """Return where the current metadata file of an Iceberg table lies."""
     if record.tableType == _VIRTUAL_VIEW:
         raise NoSuchTableError(f"{shown(name)} is a view in the metastore, not a table")
     if not is_table(record):
@@ -87,19 +82,14 @@ def pointer_of(record: Any, name: Identifier) -> str:
 
 
 def view_pointer_of(record: Any, name: Identifier) -> str:
-    """Return where the current metadata file of a view lies.
-
-    Raises:
-        InvalidMetadataError: the record names none.
-    """
+    """Return where the current metadata file of a view lies."""
     return _metadata_location(record, f"the view {shown(name)}")
 
 
 def require_external(record: Any, name: Identifier) -> None:
     """Check that the metastore will not move the files of a table when it gets another name.
 
-    Raises:
-        UnsupportedError: it will, and metadata would name files that are not there any more.
+    Otherwise metadata would name files that are not there any more.
     """
     if str((record.parameters or {}).get("EXTERNAL", "")).upper() != "TRUE":
         raise UnsupportedError(

@@ -86,11 +86,7 @@ class ConnectionSettings:
 
     @classmethod
     def from_properties(cls, name: str, properties: Mapping[str, str]) -> ConnectionSettings:
-        """Read them from a catalog's properties.
-
-        Raises:
-            ConfigurationError: one is missing or malformed.
-        """
+        """Read them from a catalog's properties."""
         user, _, groups = properties.get(UGI, "").partition(":")
         service = properties.get(KERBEROS_SERVICE, "hive") if KERBEROS.of(properties) else None
         if service is not None and user:
@@ -122,11 +118,7 @@ class LockTimes:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LockTimes:
-        """Read them from a catalog's properties.
-
-        Raises:
-            ConfigurationError: one is no number of milliseconds.
-        """
+        """Read them from a catalog's properties."""
         return cls(
             timeout=LOCK_TIMEOUT.of(properties) / 1000,
             check_min=LOCK_CHECK_MIN.of(properties) / 1000,
@@ -162,22 +154,14 @@ class TableForm:
 
     @property
     def owner(self) -> str:
-        """The owner of new tables, databases and locks.
-
-        Raises:
-            AccessDeniedError: a ticket is to say so, and there is none.
-        """
+        """The owner of new tables, databases and locks."""
         if self.user is not None:
             return self.user
         return _own_name() if self.ticket_user is None else self.ticket_user.name()
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TableForm:
-        """Read it from a catalog's properties.
-
-        Raises:
-            ConfigurationError: one is malformed.
-        """
+        """Read it from a catalog's properties."""
         return cls(
             engine_enabled=ENGINE_ENABLED.of(properties),
             lock_enabled=LOCK_ENABLED.of(properties),

@@ -70,9 +70,8 @@ class Database:
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run queries.
 
-        Raises:
-            CommitFailedError: the database undid every try for other writers' sake.
-            StorageError: the database failed.
+        Raises CommitFailedError: the database undid every try for other writers' sake;
+        StorageError: the database failed.
         """
         return self._tried(lambda: self._query(work), None)
 
@@ -88,20 +87,14 @@ class Database:
     ) -> None:
         """Run a transaction and learn what became of it; again if the database has undone it.
 
-        Args:
-            what: the change, for messages.
-            work: its statements; run once a try.
-            took_place: tells, when no answer came to the COMMIT; None if it cannot.
-            properties: say how long to ask.
-            taken: what to raise when a row of the same key is there; unless given, that is a race
-                that a new try sees the end of.
-            sending: learns when the COMMIT is sent, and that the database has refused it.
-
-        Raises:
-            CommitFailedError: every try lost a race, or no answer came and the change did not
-                take place; nothing was changed.
-            CommitStateUnknownError: no answer came, and none could be had.
-            StorageError: the database failed before the COMMIT was sent; nothing was changed.
+        `work` is run once a try; `took_place` tells, when no answer came to the COMMIT (None if it
+        cannot); `taken` is raised when a row of the same key is there, which unless given is a race
+        that a new try sees the end of; `sending` learns when the COMMIT is sent, and that the
+        database has refused it.
+        Raises CommitFailedError: every try lost a race, or no answer came and the change did not
+        take place, and nothing was changed; CommitStateUnknownError: no answer came, and none could
+        be had; StorageError: the database failed before the COMMIT was sent, and nothing was
+        changed.
         """
         sent = sending if sending is not None else Sending()
         try:
@@ -124,9 +117,8 @@ class Database:
     def look(self, work: Callable[[Connection], T]) -> T:
         """Run statements that take locks, and so wait for who is at work, and undo them.
 
-        Raises:
-            CommitFailedError: others were at work on the same rows in every try.
-            StorageError: the database failed.
+        Raises CommitFailedError: others were at work on the same rows in every try; StorageError:
+        the database failed.
         """
         return self._tried(lambda: self._roll_back(work), None)
 

@@ -45,11 +45,7 @@ class TimeLimits:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TimeLimits:
-        """The catalog's ``sql.connect-timeout-ms`` and ``sql.statement-timeout-ms``.
-
-        Raises:
-            ConfigurationError: a value is no whole number of milliseconds.
-        """
+        """The catalog's ``sql.connect-timeout-ms`` and ``sql.statement-timeout-ms``."""
         return cls(
             _milliseconds(properties, CONNECT_TIMEOUT, cls().connect_ms),
             _milliseconds(properties, STATEMENT_TIMEOUT, cls().statement_ms),
@@ -59,8 +55,7 @@ class TimeLimits:
 def database_url(properties: Mapping[str, str]) -> URL:
     """The database of the property ``uri``; JDBC's spelling and properties are understood.
 
-    Raises:
-        ConfigurationError: the URI is missing or malformed; it is not shown.
+    A URI that is malformed is not shown.
     """
     uri = properties.get("uri")
     if not uri:
@@ -106,9 +101,6 @@ def make_engine(url: URL, *, echo: bool = False, limits: TimeLimits | None = Non
 
     On SQLite a writer takes the lock when it begins and others wait for it, and no connection
     outlives its transaction.
-
-    Raises:
-        ConfigurationError: the dialect or its driver is not installed.
     """
     given = limits if limits is not None else TimeLimits()
     options: dict[str, Any] = {"echo": echo, "hide_parameters": True}

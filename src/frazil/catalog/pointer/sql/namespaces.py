@@ -63,12 +63,7 @@ class SqlNamespaces:
         )
 
     def drop(self, levels: Identifier) -> None:
-        """Remove an empty namespace.
-
-        Raises:
-            NoSuchNamespaceError: it is not there.
-            NamespaceNotEmptyError: it holds something.
-        """
+        """Remove an empty namespace."""
         text = namespace_text(levels)
         before: dict[str, str] = {}
 
@@ -92,11 +87,7 @@ class SqlNamespaces:
     def update(
         self, levels: Identifier, updates: Mapping[str, str], removals: Sequence[str]
     ) -> None:
-        """Set and remove properties; other writers may change others at the same time.
-
-        Raises:
-            NoSuchNamespaceError: it is not there.
-        """
+        """Set and remove properties; other writers may change others at the same time."""
         text = namespace_text(levels)
         before: dict[str, str] = {}
         after: dict[str, str] = {}
@@ -280,11 +271,7 @@ class SqlNamespaces:
 
 
 def namespace_text(levels: Identifier) -> str:
-    """A namespace as its rows write it.
-
-    Raises:
-        ValidationError: a level holds a dot.
-    """
+    """A namespace as its rows write it."""
     for level in levels:
         if "." in level:
             raise ValidationError(

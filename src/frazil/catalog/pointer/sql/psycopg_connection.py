@@ -26,8 +26,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         """Wait for an answer of the server.
 
-        Raises:
-            OperationalError: none came in time; the connection is closed.
+        Raises OperationalError: none came in time; the connection is closed.
         """
         if not self.limit_ms:
             return super().wait(gen, *args, **options)

@@ -305,8 +305,7 @@ class SqlRows:
     def settled(self, name: Identifier, *, is_new: bool) -> Pointers | None:
         """Where a row points and pointed to once no transaction is at work on its name.
 
-        Args:
-            is_new: whether a transaction may be making the name.
+        `is_new`: whether a transaction may be making the name.
         """
 
         def work(connection: Connection) -> Pointers | None:

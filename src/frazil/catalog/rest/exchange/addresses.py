@@ -8,11 +8,7 @@ from frazil.errors import ConfigurationError
 
 
 def origin_of(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of an address.
-
-    Raises:
-        ConfigurationError: it is no address of a server, or holds a password.
-    """
+    """Return scheme, host and port of an address."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -83,8 +83,7 @@ class Answer:
     def json(self) -> dict[str, Any]:
         """Return the body's JSON object.
 
-        Raises:
-            StorageError: it is none.
+        Raises StorageError where there is none.
         """
         try:
             found = json.loads(self.content)
@@ -100,8 +99,7 @@ class Answer:
     def objects(self, name: str) -> list[Any]:
         """Return a list of the body; nothing where it has none.
 
-        Raises:
-            StorageError: the body is no JSON object, or the field no list.
+        Raises StorageError: the body is no JSON object, or the field no list.
         """
         found = self.json().get(name)
         if found is None:
@@ -148,9 +146,7 @@ class Refusals:
     def error(self, answer: Answer, what: str, secrets: Mapping[str, str]) -> FrazilError:
         """Return the error to raise for an answer that is no success.
 
-        Args:
-            what: what was asked, as in ``cannot <what>``.
-            secrets: properties whose values are not shown.
+        `what` was asked, as in ``cannot <what>``; values of `secrets` are not shown.
         """
         kind, text = _kind_and_message(answer)
         name = self._type(answer.status, kind, text)

@@ -16,12 +16,7 @@ else:
 
 
 def transport_of(properties: Mapping[str, str]) -> Transport:
-    """Return what carries requests as a catalog's properties say.
-
-    Raises:
-        ConfigurationError: a property is malformed, a certificate cannot be read, or the library
-            is not installed.
-    """
+    """Return what carries requests as a catalog's properties say."""
     settings, tls = TransportSettings.of(properties), tls_context(properties)
     try:
         return Transport(settings, tls)

@@ -44,8 +44,7 @@ class TimedTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return the answer when its head is there.
 
-        Raises:
-            httpx.HTTPError: there is none.
+        Raises httpx.HTTPError where there is none.
         """
         url = request.url
         sent = httpcore.Request(

@@ -47,10 +47,8 @@ class Transport:
     ) -> Answer:
         """Send a request and return the complete answer; only redirects to the origin are followed.
 
-        Raises:
-            NotSentError: no connection could be had.
-            LostAnswerError: the request was sent, and its answer did not come whole.
-            StorageError: the server leads elsewhere.
+        Raises NotSentError: no connection could be had; LostAnswerError: the request was sent, and
+        its answer did not come whole; StorageError: the server leads elsewhere.
         """
         origin = origin_of(url)
         ends = time.monotonic() + _LONGEST_EXCHANGE_SECONDS

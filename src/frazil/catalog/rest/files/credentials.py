@@ -41,11 +41,8 @@ def storage_credentials(
 ) -> tuple[StorageCredential, ...]:
     """Return the ``storage-credentials`` of an answer, those of the longest prefixes first.
 
-    Args:
-        ahead_ms: how far this machine's clock is ahead of the server's.
-
-    Raises:
-        StorageError: they are malformed; the message does not hold them.
+    `ahead_ms`: how far this machine's clock is ahead of the server's. Raises StorageError where
+    they are malformed; the message does not hold them.
     """
     found = []
     for each in answered:
@@ -61,9 +58,8 @@ def storage_credentials(
 def ends_of(config: Mapping[str, str], *, ahead_ms: int = 0) -> int | None:
     """Return when the first of some credentials ends by this machine's clock, in milliseconds.
 
-    Args:
-        config: has the time by the server's clock.
-        ahead_ms: how far this machine's clock is ahead of it.
+    `config` has the time by the server's clock; `ahead_ms`: how far this machine's clock is ahead
+    of it.
     """
     times = [
         int(value) + ahead_ms

@@ -82,10 +82,8 @@ class SigningPlace:
     ) -> SigningPlace:
         """Return what an answer means.
 
-        Raises:
-            StorageError: it is malformed.
-            ConfigurationError: the signer's address is none, or is without TLS where the
-                catalog's is not.
+        Raises ConfigurationError where the signer's address is without TLS and the catalog's is
+        not.
         """
         signing = _object(body, _CONFIG, name)
         properties, headers = (_object(signing, part, name) for part in ("properties", "headers"))
@@ -198,8 +196,7 @@ class SignedFileIO(FileIO):
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: the login goes with it as it is now, and is not renewed.
 
-        Raises:
-            UnsupportedError: the login signs each request by itself.
+        Raises UnsupportedError where the login signs each request by itself.
         """
         login = self._client.authenticator
         if isinstance(login, SigV4Authenticator):

@@ -33,18 +33,14 @@ class Authenticator(ABC):
     ) -> dict[str, str]:
         """Return the headers with a login.
 
-        Raises:
-            AccessDeniedError: no login can be had.
-            StorageError: whoever gives logins does not answer.
+        Raises StorageError: whoever gives logins does not answer.
         """
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """After the server has refused a login: whether there may be a newer one.
 
         Many threads may have sent the same login: the first of them renews it for all.
-
-        Args:
-            refused: the headers that were sent with it.
+        `refused` are the headers that were sent with it.
         """
         return False
 
@@ -68,8 +64,7 @@ class HeaderAuthenticator(Authenticator):
     def bearer(cls, token: str) -> HeaderAuthenticator:
         """A token that is never renewed.
 
-        Raises:
-            ConfigurationError: it cannot be sent; it is not shown.
+        One that cannot be sent is refused, and not shown.
         """
         if not can_be_sent(token):
             raise ConfigurationError("the property token is no bearer token: it holds other text")

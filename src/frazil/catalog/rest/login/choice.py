@@ -53,12 +53,7 @@ def login_settings(properties: Mapping[str, str]) -> dict[str, str]:
 def authenticator_of(
     uri: str, properties: Mapping[str, str], transport: Transport
 ) -> Authenticator:
-    """Return the login that the properties mean.
-
-    Raises:
-        ConfigurationError: one is missing or malformed.
-        UnsupportedError: PyIceberg has it, and this release does not.
-    """
+    """Return the login that the properties mean."""
     kind = properties.get("auth.type")
     if kind is None:
         found = _by_token(uri, properties, transport)

@@ -56,12 +56,7 @@ from frazil.format.types import BinaryType, StringType
 
 
 def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
-    """The predicate that the partition of every kept row satisfies.
-
-    Args:
-        bound: a predicate bound to the schema.
-        schema: the schema that the spec's partition type is derived from.
-    """
+    """The predicate that the partition of every kept row satisfies."""
 
     def leaf(node: Expression) -> Expression:
         if not isinstance(node, Leaf):
@@ -74,12 +69,7 @@ def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Express
 
 
 def strict(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
-    """The predicate whose partitions hold only kept rows.
-
-    Args:
-        bound: a predicate bound to the schema.
-        schema: the schema that the spec's partition type is derived from.
-    """
+    """The predicate whose partitions hold only kept rows."""
 
     def leaf(node: Expression) -> Expression:
         if not isinstance(node, Leaf):

@@ -74,11 +74,7 @@ def parse_predicate(text: str) -> Expression:
 
 
 def sql_tree(text: str) -> exp.Expression:
-    """Return what sqlglot reads in the text of a WHERE clause, with strings as Spark reads them.
-
-    Raises:
-        PredicateError: the text is not one SQL expression.
-    """
+    """Return what sqlglot reads in the text of a WHERE clause, with strings as Spark reads them."""
     if not isinstance(text, str):
         raise PredicateError(f"{text!r} is not the text of a predicate")
     try:
@@ -154,11 +150,7 @@ def _combined(node: exp.Expression, parts: list[Expression]) -> Expression:
 
 
 def leaf_predicate(node: exp.Expression) -> Expression:
-    """Return what a part without AND, OR and NOT says of a column.
-
-    Raises:
-        PredicateError: it is not of the supported kind.
-    """
+    """Return what a part without AND, OR and NOT says of a column."""
     stated = {name for name, value in node.args.items() if value}
     if not stated <= _UNDERSTOOD:
         # An argument that is overlooked would change what the predicate means.

@@ -177,13 +177,7 @@ def reads_alike(
     listed: bool,
     time_zone: str | tzinfo,
 ) -> bool:
-    """Return whether Spark compares a column with these literals as a bound predicate does.
-
-    Args:
-        literals: all of them are cast to one type, as those of an IN list are.
-        listed: whether they are an IN list.
-        time_zone: the session's zone.
-    """
+    """Return whether Spark compares a column with these literals as a bound predicate does."""
     given = [each for each in literals if each.kind is not LiteralKind.NULL]
     kinds = {each.kind for each in given}
     values = [each.value for each in given]

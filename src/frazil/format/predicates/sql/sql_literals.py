@@ -114,11 +114,7 @@ def without_parentheses(node: exp.Expression) -> exp.Expression:
 
 
 def literal_value(node: exp.Expression) -> Any:
-    """The Python object of a literal, None for NULL, `NOT_A_LITERAL` for anything else.
-
-    Raises:
-        PredicateError: where a literal has no value, such as ``DATE '2024-02-30'``.
-    """
+    """The Python object of a literal, None for NULL, `NOT_A_LITERAL` for anything else."""
     sign = 1
     while isinstance(node, exp.Paren | exp.Neg):
         sign = -sign if isinstance(node, exp.Neg) else sign

@@ -29,13 +29,7 @@ def to_spark_sql(
     time zone does not matter. What Spark pushes of it into Parquet's readers leaves out no row: see
     `frazil.format.predicates.float_order`. Strings are escaped for Spark's default
     string literals, that is with ``spark.sql.parser.escapedStringLiterals`` off.
-
-    Args:
-        forms: how the types that Spark lacks look in that DataFrame.
-        without_nan: ids of float columns that are known to hold no NaN.
-
-    Raises:
-        PredicateError: where the predicate is not bound, or a literal has no such form.
+    `without_nan`: ids of float columns that are known to hold no NaN.
     """
 
     def literal_text(node: Leaf, value: Any) -> str:
