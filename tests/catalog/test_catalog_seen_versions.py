@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.catalog.pointer.seen_versions import SeenVersions
-from frazil.catalog.pointer.versions import EXTENSIONS, HINT, VersionFolder
+from frazil.catalog.pointer.versions import EXTENSIONS, HINT, SeenVersions, VersionFolder
 from frazil.storage.files import FileIO
 
 

@@ -7,13 +7,14 @@ reached by PyIceberg's property names (``s3.endpoint``, ``gcs.oauth2.token``, â€
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 from frazil.errors import (
     AlreadyExistsError,
@@ -23,7 +24,6 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.storage.caches import Caches
-from frazil.storage.file_errors import typed_error
 from frazil.storage.paths import (
     is_inside,
     is_local,
@@ -559,3 +559,36 @@ class FileIO:
             raise
         except Exception as error:
             raise typed_error(verb, path, error, self.properties) from None
+
+
+# -- errors of stores ------------------------------------------------------------------------------
+
+
+_LONGEST_REASON: Final = 500
+_DETAILS: Final = ("RequestId:", "Time:", "ErrorCode:", "Content:", "<")
+_MAKING: Final = ("create", "write", "make")
+
+
+def typed_error(
+    verb: str, path: str, error: Exception, properties: Mapping[str, str]
+) -> FrazilError:
+    """Return the error to raise for what a store raised.
+
+    Secrets of `properties`, the store's settings, are left out of the message.
+    """
+    shown = redact(path, properties)
+    if isinstance(error, FileNotFoundError):
+        what = "bucket or folder" if verb in _MAKING else "file"
+        return MissingFileError(f"cannot {verb} {shown}: there is no such {what}")
+    if isinstance(error, FileExistsError):
+        return AlreadyExistsError(f"cannot {verb} {shown}: it exists")
+    reason = getattr(error, "strerror", None) or _reason(str(error)) or type(error).__name__
+    return StorageError(f"cannot {verb} {shown}: {redact(str(reason), properties)}")
+
+
+def _reason(text: str) -> str:
+    """What a store says in words, on one line, without the headers and the XML behind it."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    details = itertools.takewhile(lambda line: not line.startswith(_DETAILS), lines[1:])
+    said = "; ".join(line for line in (*lines[:1], *details) if line)
+    return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}â€¦"

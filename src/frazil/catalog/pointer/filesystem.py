@@ -23,8 +23,7 @@ from frazil.catalog.identifiers import (
 from frazil.catalog.metadata_files import metadata_bytes, names_uuid, read_metadata
 from frazil.catalog.outcome import after_the_change, find_outcome
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.pointer.seen_versions import SeenVersions
-from frazil.catalog.pointer.versions import EXTENSIONS, Version, VersionFolder
+from frazil.catalog.pointer.versions import EXTENSIONS, SeenVersions, Version, VersionFolder
 from frazil.catalog.protocol import LoadedTable, StagedTable
 from frazil.catalog.purge import refuse_purge_without_gc
 from frazil.errors import (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from frazil.catalog.metadata_files import read_metadata
 from frazil.catalog.outcome import after_the_change
@@ -14,6 +16,7 @@ from frazil.errors import (
     StorageError,
     ValidationError,
 )
+from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 from frazil.storage.paths import join, name_of
 
@@ -164,3 +167,57 @@ def _place_in_order(version: Version) -> tuple[int, int]:
     """By version; of one version's names the first that `VersionFolder.find` looks for is last."""
     extension = name_of(version.path).removeprefix(f"v{version.version}")
     return version.version, -EXTENSIONS.index(extension)
+
+
+# -- versions that were seen -----------------------------------------------------------------------
+
+# A store that tells at once what is at several names need not be asked from the hint on: where the
+# hint and the version are the same files, and no version follows, nothing has changed.
+
+
+_MOST_BYTES: Final = 4 << 20
+_BYTES_OF_ONE: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    version: Version
+    marks: Mapping[str, str]
+
+
+class SeenVersions:
+    """The current version of each table's folder, as it was seen. Safe under threads."""
+
+    def __init__(self) -> None:
+        self._seen: BoundedCache[_Seen] = BoundedCache(_MOST_BYTES)
+
+    def current(self, versions: VersionFolder) -> Version | None:
+        """The newest version, as `VersionFolder.current` finds it."""
+        seen = self._seen.get(versions.folder)
+        if seen is not None and versions.marks_around(seen.version) == seen.marks:
+            return seen.version
+        found = versions.current()
+        if found is not None:
+            self._keep(versions, found)
+        return found
+
+    def keep(self, versions: VersionFolder, version: Version) -> None:
+        """Keep a version that this process has made."""
+        # The next look finds it in any case.
+        with contextlib.suppress(StorageError):
+            self._keep(versions, version)
+
+    def mark_of(self, versions: VersionFolder, path: str) -> str | None:
+        """What the store told of a version's file when it was seen; None if it was not."""
+        seen = self._seen.get(versions.folder)
+        if seen is None or seen.version.path != path:
+            return None
+        # Files that are renamed keep their times: the hint tells a table from one before it.
+        return f"{seen.marks.get(name_of(path))} {seen.marks.get(HINT)}"
+
+    def _keep(self, versions: VersionFolder, version: Version) -> None:
+        self._seen.remove(versions.folder)
+        marks = versions.marks_around(version)
+        # One that is gone or followed by another by now is no longer what was found.
+        if marks is not None and marks.keys() == versions.names_of_newest(version):
+            self._seen.put(versions.folder, _Seen(version, marks), _BYTES_OF_ONE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.format.views.apply import apply_view_updates
+from frazil.format.views.apply import apply_view_updates, new_view_metadata, replacing_updates
 from frazil.format.views.json_form import (
     parse_view_metadata,
     view_metadata_from_json,
@@ -11,17 +11,14 @@ from frazil.format.views.json_form import (
     view_version_from_json,
     view_version_to_json,
 )
-from frazil.format.views.new_view import new_view_metadata, replacing_updates
-from frazil.format.views.requirements import (
-    AssertViewUUID,
-    ViewRequirement,
-    check_view_requirements,
-    view_requirement_from_json,
-)
 from frazil.format.views.updates import (
     AddViewVersion,
+    AssertViewUUID,
     SetCurrentViewVersion,
+    ViewRequirement,
     ViewUpdate,
+    check_view_requirements,
+    view_requirement_from_json,
     view_update_from_json,
 )
 from frazil.format.views.view_metadata import (

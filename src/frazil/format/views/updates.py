@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from frazil.errors import UnsupportedError
+from frazil.errors import CommitFailedError, UnsupportedError
 from frazil.format.changes import (
     LAST_ADDED,
     AddSchema,
@@ -19,7 +19,7 @@ from frazil.format.changes import (
 )
 from frazil.format.json_fields import JsonObject
 from frazil.format.views.json_form import view_version_from_json, view_version_to_json
-from frazil.format.views.view_metadata import ViewVersion
+from frazil.format.views.view_metadata import ViewMetadata, ViewVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +86,42 @@ def view_update_from_json(value: Any) -> ViewUpdate:
     if not isinstance(update, _OF_TABLES):
         raise UnsupportedError(f"views have no update {action!r}")
     return update
+
+
+# -- requirements ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AssertViewUUID:
+    """The view is the one that was read (rule 280)."""
+
+    uuid: str
+    type: ClassVar[str] = "assert-view-uuid"
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object."""
+        return {"type": self.type, "uuid": self.uuid}
+
+
+ViewRequirement = AssertViewUUID
+
+
+def view_requirement_from_json(value: Any) -> ViewRequirement:
+    """Return the requirement of a REST object."""
+    fields = JsonObject(value, path="requirement")
+    kind = fields.string("type")
+    if kind != AssertViewUUID.type:
+        raise UnsupportedError(f"unknown requirement {kind!r} of a view")
+    return AssertViewUUID(fields.string("uuid"))
+
+
+def check_view_requirements(
+    metadata: ViewMetadata, requirements: Iterable[ViewRequirement]
+) -> None:
+    """Check that every requirement holds."""
+    for requirement in requirements:
+        if requirement.uuid.lower() != metadata.view_uuid.lower():
+            raise CommitFailedError(
+                f"requirement failed: expected view uuid {requirement.uuid}, "
+                f"found {metadata.view_uuid}"
+            )

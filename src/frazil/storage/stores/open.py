@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import re
+import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
 from frazil.later import later
 from frazil.storage.paths import scheme_of
-from frazil.storage.stores.fsspec_import import import_fsspec
-from frazil.storage.stores.library_logs import hide_secrets
 from frazil.storage.stores.remote_options import (
     ADLS_SCHEMES,
     EXTRA_OF,
@@ -34,6 +36,40 @@ else:
     RemoteStore = later("frazil.storage.stores.remote", "RemoteStore")
     S3Store = later("frazil.storage.stores.s3", "S3Store")
     S3Client = later("frazil.storage.stores.s3_client", "S3Client")
+
+
+# What libraries write into their logs at the level DEBUG is without the secrets in it. The driver
+# of S3 notes each request with its headers, a session token among them. The bridge to Spark's JVM
+# notes each call with its arguments: what executors are sent, and files of a table with their
+# credentials.
+_LOGGERS: Final = (
+    *("botocore.auth", "botocore.endpoint", "botocore.hooks", "botocore.httpsession"),
+    *("botocore.credentials", "botocore.utils", "botocore.regions", "botocore.retryhandler"),
+    *("py4j.clientserver", "py4j.java_gateway"),
+)
+_TOKEN: Final = re.compile(r"(?i)(security-token['\"]?\s*[:=]\s*b?['\"]?)[^\s'\",;&]+")
+_PACKED: Final = re.compile(r"[A-Za-z0-9+/=]{200,}")
+
+
+class _WithoutSecrets(logging.Filter):
+    """Leaves tokens and packed arguments out of a message."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        shown = _TOKEN.sub(r"\1***", text)
+        if record.name.startswith("py4j"):
+            shown = _PACKED.sub("***", shown)
+        if shown != text:
+            record.msg, record.args = shown, None
+        return True
+
+
+def hide_secrets() -> None:
+    """Let no library write a secret that it was given into its log; asked again it does nothing."""
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, _WithoutSecrets) for each in logger.filters):
+            logger.addFilter(_WithoutSecrets())
 
 
 _VERSION: Final = "?versionid="
@@ -137,3 +173,19 @@ def _file_system(scheme: str, authority: str, properties: Mapping[str, str]) -> 
             raise
         reason = str(error).partition("\n")[0].partition(";")[0]
         raise StorageError(f"cannot open {scheme}://{authority}: {reason}; {_BY_HADOOP}") from None
+
+
+def import_fsspec() -> None:
+    """Import fsspec, whose import asks all of the path for plug-ins.
+
+    Spark puts every jar of ``spark.jars.packages`` on the path of executors' Python, and it takes
+    seconds of each process to list the names in Amazon's; no jar has plug-ins of Python's.
+    """
+    if "fsspec" in sys.modules:
+        return
+    whole = list(sys.path)
+    sys.path[:] = [place for place in whole if not place.endswith(".jar")]
+    try:
+        import_module("fsspec")
+    finally:
+        sys.path[:] = whole

@@ -9,8 +9,12 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import APPEND, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.snapshots.merging import AddedFiles, MergingProducer
-from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
-from frazil.table.snapshots.summary import summarize
+from frazil.table.snapshots.producer import (
+    DEFAULT_OPTIONS,
+    SnapshotOptions,
+    SnapshotProducer,
+    summarize,
+)
 
 
 class FastAppend(SnapshotProducer):

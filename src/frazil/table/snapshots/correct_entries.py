@@ -11,8 +11,12 @@ from frazil.format.snapshots import REPLACE, Snapshot
 from frazil.storage.files import FileIO
 from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.manifests.files import as_existing, entries_in
-from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
-from frazil.table.snapshots.summary import summarize
+from frazil.table.snapshots.producer import (
+    DEFAULT_OPTIONS,
+    SnapshotOptions,
+    SnapshotProducer,
+    summarize,
+)
 
 
 @dataclass(frozen=True, slots=True)

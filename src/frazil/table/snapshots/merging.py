@@ -22,8 +22,12 @@ from frazil.table.commit.kept import KeptBetweenTries
 from frazil.table.manifests.file_keys import FileKey, file_key
 from frazil.table.manifests.filter import ManifestFilter, smallest_live_sequence_number
 from frazil.table.manifests.merge import ManifestMerger
-from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
-from frazil.table.snapshots.summary import summarize
+from frazil.table.snapshots.producer import (
+    DEFAULT_OPTIONS,
+    SnapshotOptions,
+    SnapshotProducer,
+    summarize,
+)
 
 
 class AddedFiles:

@@ -6,19 +6,21 @@ import dataclasses
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from frazil.errors import NoSuchRefError, ValidationError
 from frazil.format.changes import AddSnapshot, SetSnapshotRef, Update
 from frazil.format.manifests import (
+    DataFile,
     ManifestFile,
     assign_first_row_ids,
     assign_sequence_numbers,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
+from frazil.format.properties.table import SUMMARY_PARTITION_LIMIT
+from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef, SummaryBuilder
 from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
 from frazil.table.commit.operation import Changes
@@ -345,3 +347,24 @@ def new_snapshot_id() -> int:
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def summarize(
+    operation: str,
+    *,
+    metadata: TableMetadata,
+    parent: Snapshot | None,
+    added: Iterable[DataFile],
+    removed: Iterable[DataFile],
+) -> dict[str, str]:
+    """The operation, what was added and removed, and totals that go on from the parent's."""
+    builder = SummaryBuilder(
+        specs=metadata.specs_by_id,
+        schema=metadata.schema,
+        partition_limit=SUMMARY_PARTITION_LIMIT.of(metadata.properties),
+    )
+    for file in added:
+        builder.add_file(file)
+    for file in removed:
+        builder.remove_file(file)
+    return builder.build(operation, previous=parent)

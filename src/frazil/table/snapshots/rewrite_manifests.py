@@ -28,8 +28,12 @@ from frazil.table.manifests.clusters import (
     partitions_of,
     write_here,
 )
-from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, SnapshotProducer
-from frazil.table.snapshots.summary import summarize
+from frazil.table.snapshots.producer import (
+    DEFAULT_OPTIONS,
+    SnapshotOptions,
+    SnapshotProducer,
+    summarize,
+)
 
 
 def always_small(manifests: Sequence[ManifestFile]) -> bool:

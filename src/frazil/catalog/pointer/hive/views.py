@@ -28,8 +28,8 @@ from frazil.catalog.pointer.hive.records import (
     view_pointer_of,
 )
 from frazil.catalog.pointer.hive.settings import TableForm
+from frazil.catalog.pointer.pointer_race import ViewRace
 from frazil.catalog.pointer.view_pointers import PointerViewMethods, require_pointer
-from frazil.catalog.pointer.view_race import ViewRace
 from frazil.catalog.views import LoadedView
 from frazil.errors import (
     CommitFailedError,

@@ -15,11 +15,11 @@ from frazil.catalog.identifiers import (
 )
 from frazil.catalog.metadata_files import view_metadata_file
 from frazil.catalog.outcome import Sending, new_metadata_file
+from frazil.catalog.pointer.pointer_race import ViewRace
 from frazil.catalog.pointer.sql.database import Database
 from frazil.catalog.pointer.sql.namespaces import SqlNamespaces
 from frazil.catalog.pointer.sql.rows import SqlRows
 from frazil.catalog.pointer.view_pointers import PointerViewMethods
-from frazil.catalog.pointer.view_race import ViewRace
 from frazil.catalog.views import LoadedView
 from frazil.errors import (
     NoSuchTableError,

@@ -13,12 +13,15 @@ source column the schema no longer has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import (
     BucketTransform,
+    DayTransform,
     IdentityTransform,
     Transform,
     TruncateTransform,
@@ -38,21 +41,25 @@ from frazil.format.predicates.expressions import (
     Leaf,
     NotIn,
     NotNull,
+    NotStartsWith,
     Op,
+    StartsWith,
     all_of,
     any_of,
     fold,
     with_ref,
 )
-from frazil.format.predicates.projection.project_steps import (
-    project_prefix_inclusive,
-    project_prefix_strict,
-    project_step_inclusive,
-    project_step_strict,
-    step_of,
-)
 from frazil.format.schema import Schema
-from frazil.format.types import BinaryType, StringType
+from frazil.format.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+)
+from frazil.format.values.decimals import added, subtracted, unit_of
 
 
 def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
@@ -155,3 +162,203 @@ def _cuts_text(transform: Transform, source: BoundRef) -> bool:
     return isinstance(transform, TruncateTransform) and isinstance(
         source.type, StringType | BinaryType
     )
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+# A step transform rounds down: truncate on numbers, year, month, day and hour. Two habits of
+# released Java writers make stored values differ from it, and both projections must hold for
+# either value. Old writers rounded times before 1970 up instead of down: where the right value is
+# negative, the stored one may be greater by one; a date's day is not rounded and never wrong.
+# Truncating an int or long within a width of the smallest one wraps round to the top of the range.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transform that rounds values down to steps, and how stored values may deviate.
+
+    Attributes:
+        apply: from a column's value to the right partition value.
+        unit: the distance from one column value to the next.
+        may_be_rounded_up: stored values may be one too great where they should be negative.
+        wraps_below: the smallest partition value that fits the type, where smaller ones wrap.
+        wrap: what is added to a value that wraps.
+    """
+
+    apply: Callable[[Any], Any]
+    unit: Any
+    may_be_rounded_up: bool = False
+    wraps_below: int | None = None
+    wrap: int = 0
+
+    def stored(self, value: Any) -> Iterator[Any]:
+        """The partition values under which files of a column value may be stored."""
+        right = self.apply(value)
+        yield right
+        if self.may_be_rounded_up and right < 0:
+            yield right + 1
+        if self.wraps_below is not None and right < self.wraps_below:
+            yield right + self.wrap
+
+    def before(self, value: Any) -> Any:
+        """The right partition value of the next smaller column value."""
+        exact = isinstance(value, Decimal)
+        return self.apply(subtracted(value, self.unit) if exact else value - self.unit)
+
+    def after(self, value: Any) -> Any:
+        """The right partition value of the next greater column value."""
+        exact = isinstance(value, Decimal)
+        return self.apply(added(value, self.unit) if exact else value + self.unit)
+
+
+def step_of(transform: Transform, source_type: IcebergType) -> Step:
+    """How a step transform treats a type's values."""
+
+    def apply(value: Any) -> Any:
+        return transform.apply(source_type, value)
+
+    if not isinstance(transform, TruncateTransform):
+        rounds = not (isinstance(transform, DayTransform) and isinstance(source_type, DateType))
+        return Step(apply, 1, may_be_rounded_up=rounds)
+    if isinstance(source_type, DecimalType):
+        return Step(apply, unit_of(source_type.scale))
+    assert isinstance(source_type, IntegerType | LongType)
+    smallest, largest = source_type.min, source_type.max
+    if smallest % transform.width == 0:
+        return Step(apply, 1)
+    return Step(apply, 1, wraps_below=smallest, wrap=largest - smallest + 1)
+
+
+def project_step_inclusive(node: Leaf, ref: BoundRef, step: Step) -> Expression | None:
+    """The projection of a comparison, or None where it says no more than NOT NULL."""
+    match node:
+        case Comparison(op=Op.EQ, literal=literal):
+            return in_values(ref, step.stored(literal))
+        case In(values=values):
+            return in_values(ref, _all_stored(step, values))
+        case Comparison(op=Op.LT, literal=literal):
+            return _at_most(ref, step, step.before(literal))
+        case Comparison(op=Op.LE, literal=literal):
+            return _at_most(ref, step, step.apply(literal))
+        case Comparison(op=Op.GT, literal=literal):
+            return Comparison(Op.GE, ref, step.after(literal))
+        case Comparison(op=Op.GE, literal=literal):
+            return Comparison(Op.GE, ref, step.apply(literal))
+        case _:
+            return None
+
+
+def _at_most(ref: BoundRef, step: Step, highest: Any) -> Expression:
+    rounded_up = step.may_be_rounded_up and highest < 0
+    below = Comparison(Op.LE, ref, highest + 1 if rounded_up else highest)
+    if step.wraps_below is None:
+        return below
+    return any_of([below, Comparison(Op.EQ, ref, _wrapped(step))])
+
+
+def _wrapped(step: Step) -> Any:
+    # Less than one width of values lies below the type's first step, so only one value wraps.
+    assert step.wraps_below is not None
+    return step.apply(step.wraps_below) + step.wrap
+
+
+def project_step_strict(node: Leaf, ref: BoundRef, step: Step) -> Expression | None:
+    """The strict projection of a comparison, or None where no partition is known to match."""
+    match node:
+        case Comparison(op=Op.NE, literal=literal):
+            return not_in_values(ref, step.stored(literal))
+        case NotIn(values=values):
+            return not_in_values(ref, _all_stored(step, values))
+        case Comparison(op=Op.LT, literal=literal):
+            return Comparison(Op.LT, ref, step.apply(literal))
+        case Comparison(op=Op.LE, literal=literal):
+            return Comparison(Op.LT, ref, step.after(literal))
+        case Comparison(op=Op.GT, literal=literal):
+            return _above(ref, step, step.apply(literal))
+        case Comparison(op=Op.GE, literal=literal):
+            return _above(ref, step, step.before(literal))
+        case _:
+            return None
+
+
+def _above(ref: BoundRef, step: Step, lowest: Any) -> Expression:
+    rounded_up = step.may_be_rounded_up and lowest < 0
+    above = Comparison(Op.GT, ref, lowest + 1 if rounded_up else lowest)
+    if step.wraps_below is None:
+        return above
+    return all_of([above, Comparison(Op.NE, ref, _wrapped(step))])
+
+
+def _all_stored(step: Step, values: Iterable[Any]) -> set[Any]:
+    return {stored for value in values for stored in step.stored(value)}
+
+
+def project_prefix_inclusive(
+    node: Leaf, ref: BoundRef, transform: TruncateTransform | Transform
+) -> Expression | None:
+    """The projection through truncate on text or bytes, or None for no more than NOT NULL."""
+    width, cut = _width(transform), _cutter(transform)
+    match node:
+        case Comparison(op=Op.EQ, literal=literal):
+            return in_values(ref, [cut(literal)])
+        case In(values=values):
+            return in_values(ref, {cut(value) for value in values})
+        case Comparison(op=Op.LT, literal=literal):
+            # The partition value is a prefix of the row's, so it is less as well.
+            return Comparison(Op.LT if len(literal) <= width else Op.LE, ref, cut(literal))
+        case Comparison(op=Op.LE, literal=literal):
+            return Comparison(Op.LE, ref, cut(literal))
+        case Comparison(op=Op.GT | Op.GE, literal=literal):
+            return Comparison(Op.GE, ref, cut(literal))
+        case StartsWith(prefix=prefix):
+            if len(prefix) <= width:
+                return StartsWith(ref, prefix)
+            return Comparison(Op.EQ, ref, cut(prefix))
+        case NotStartsWith(prefix=prefix) if len(prefix) <= width:
+            return NotStartsWith(ref, prefix)
+        case _:
+            return None
+
+
+def project_prefix_strict(
+    node: Leaf, ref: BoundRef, transform: TruncateTransform | Transform
+) -> Expression | None:
+    """The strict projection through truncate on text or bytes, or None where nothing is known."""
+    width, cut = _width(transform), _cutter(transform)
+    match node:
+        case Comparison(op=Op.EQ, literal=literal) if len(literal) < width:
+            # A partition value shorter than the width is the row's value itself.
+            return Comparison(Op.EQ, ref, literal)
+        case In(values=values):
+            whole = [value for value in values if len(value) < width]
+            return in_values(ref, whole) if whole else None
+        case Comparison(op=Op.NE, literal=literal):
+            return Comparison(Op.NE, ref, cut(literal))
+        case NotIn(values=values):
+            return not_in_values(ref, {cut(value) for value in values})
+        case Comparison(op=Op.LE, literal=literal) if len(literal) < width:
+            return Comparison(Op.LE, ref, literal)
+        case Comparison(op=Op.LT | Op.LE, literal=literal):
+            return Comparison(Op.LT, ref, cut(literal))
+        case Comparison(op=Op.GE, literal=literal) if len(literal) <= width:
+            return Comparison(Op.GE, ref, literal)
+        case Comparison(op=Op.GT | Op.GE, literal=literal):
+            return Comparison(Op.GT, ref, cut(literal))
+        case StartsWith(prefix=prefix) if len(prefix) <= width:
+            return StartsWith(ref, prefix)
+        case NotStartsWith(prefix=prefix):
+            if len(prefix) <= width:
+                return NotStartsWith(ref, prefix)
+            return Comparison(Op.NE, ref, cut(prefix))
+        case _:
+            return None
+
+
+def _width(transform: Transform) -> int:
+    assert isinstance(transform, TruncateTransform)
+    return transform.width
+
+
+def _cutter(transform: Transform) -> Callable[[Any], Any]:
+    width = _width(transform)
+    return lambda value: value[:width]
