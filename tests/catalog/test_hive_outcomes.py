@@ -228,7 +228,7 @@ class Lake:
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeMetastore:
     made = FakeMetastore()
     connection = MetastoreConnection(Address("metastore", 9083), made, transport.TMemoryBuffer())
-    monkeypatch.setattr(Metastores, "_connected", lambda metastores: connection)
+    monkeypatch.setattr(Metastores, "_unused_connection", lambda metastores: connection)
     return made
 
 

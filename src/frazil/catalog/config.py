@@ -106,7 +106,7 @@ def configured(
     files: Iterable[Path] | None = None,
 ) -> CatalogConfig:
     """Merge as `resolve` does, and leave the keyring alone: its part stays a reference."""
-    given = _flattened(properties or {})
+    given = _flat_properties(properties or {})
     refuse_unknown(given)
     chosen = name or DEFAULT_NAME
     variables = os.environ if environment is None else environment
@@ -244,14 +244,14 @@ def _from_file(name: str, candidates: Iterable[Path]) -> dict[str, str]:
     entry = file.catalogs.get(name, {})
     if not isinstance(entry, dict):
         raise misshapen(file.path)
-    return _texts(_flattened(entry), str(file.path))
+    return _texts(_flat_properties(entry), str(file.path))
 
 
-def _flattened(entry: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+def _flat_properties(entry: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in entry.items():
         if isinstance(value, dict):
-            flat |= _flattened(value, f"{prefix}{key}.")
+            flat |= _flat_properties(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = value
     return flat

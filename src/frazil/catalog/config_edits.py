@@ -81,17 +81,21 @@ def _with(file: ConfigFile, block: str) -> str:
     found = _node_of(file)
     if found is None:
         before = text if not text or text.endswith("\n") else f"{text}\n"
-        return f"{before}{_KEY}:\n{_indented(block, _INDENT)}"
+        return f"{before}{_KEY}:\n{_indented_block(block, _INDENT)}"
     if isinstance(found.value, yaml.MappingNode) and found.value.value:
         if found.value.flow_style:
             raise _by_hand(file.path)
         first, last = found.value.value[0], found.value.value[-1]
-        return _inserted(text, _end_of(text, last), _indented(block, first[0].start_mark.column))
+        return _text_with_lines(
+            text, _end_of(text, last), _indented_block(block, first[0].start_mark.column)
+        )
     # There is nothing, or {} or null, behind the key.
     start, end = found.value.start_mark.index, found.value.end_mark.index
     bare = text[:start].rstrip(" ") + text[end:] if end > start else text
     place = _line_end(bare, found.key.end_mark.index)
-    return _inserted(bare, place, _indented(block, found.key.start_mark.column + _INDENT))
+    return _text_with_lines(
+        bare, place, _indented_block(block, found.key.start_mark.column + _INDENT)
+    )
 
 
 def _without(file: ConfigFile, name: str) -> str:
@@ -142,7 +146,7 @@ def _line_end(text: str, index: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _inserted(text: str, place: int, lines: str) -> str:
+def _text_with_lines(text: str, place: int, lines: str) -> str:
     before = text[:place]
     return f"{before}{'' if before.endswith(chr(10)) else chr(10)}{lines}{text[place:]}"
 
@@ -153,7 +157,7 @@ def _block(entry: Mapping[str, Any]) -> str:
     )
 
 
-def _indented(block: str, columns: int) -> str:
+def _indented_block(block: str, columns: int) -> str:
     return "".join(f"{' ' * columns}{line}\n" for line in block.splitlines())
 
 

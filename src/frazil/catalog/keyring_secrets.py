@@ -48,19 +48,19 @@ def with_secrets(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 def keep_secret(name: str, key: str, value: str) -> None:
     """Put a property of a catalog into the keyring, in place of the one that is there."""
     library = _library(name, key)
-    _done(name, key, lambda: library.set_password(_service(name), key, value), secret=value)
+    _ask_keyring(name, key, lambda: library.set_password(_service(name), key, value), secret=value)
 
 
 def forget_secret(name: str, key: str) -> None:
     """Take a property of a catalog out of the keyring, where it is there."""
     library = _library(name, key)
-    if _done(name, key, lambda: library.get_password(_service(name), key)) is not None:
-        _done(name, key, lambda: library.delete_password(_service(name), key))
+    if _ask_keyring(name, key, lambda: library.get_password(_service(name), key)) is not None:
+        _ask_keyring(name, key, lambda: library.delete_password(_service(name), key))
 
 
 def _read(name: str, key: str) -> str:
     library = _library(name, key)
-    found: str | None = _done(name, key, lambda: library.get_password(_service(name), key))
+    found: str | None = _ask_keyring(name, key, lambda: library.get_password(_service(name), key))
     if not found:
         raise ConfigurationError(
             f"{key} of the catalog {name} is not in the keyring: put it there with "
@@ -83,7 +83,7 @@ def _library(name: str, key: str) -> ModuleType:
         ) from error
 
 
-def _done(name: str, key: str, work: Callable[[], T], *, secret: str = "") -> T:
+def _ask_keyring(name: str, key: str, work: Callable[[], T], *, secret: str = "") -> T:
     try:
         return work()
     except Exception as error:

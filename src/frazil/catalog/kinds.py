@@ -54,7 +54,7 @@ def register_catalog(kind: str, implementation: type[Catalog]) -> None:
 
 def catalog_class(name: str, kind: str) -> type[Catalog]:
     """Return the class of a ``type``."""
-    found = _known(kind) or _installed(kind)
+    found = _known_class(kind) or _installed_class(kind)
     if found is not None:
         return found
     if kind in _ELSEWHERE:
@@ -82,7 +82,7 @@ def class_by_path(name: str, path: str) -> type[Catalog]:
         raise ConfigurationError(
             f"{IMPLEMENTATION} of the catalog {name} is {path!r}: write package.module.Class"
         )
-    return _checked(found, f"{IMPLEMENTATION} of the catalog {name}")
+    return _require_catalog_class(found, f"{IMPLEMENTATION} of the catalog {name}")
 
 
 def property_names(properties: Mapping[str, object]) -> frozenset[str] | None:
@@ -90,7 +90,7 @@ def property_names(properties: Mapping[str, object]) -> frozenset[str] | None:
 
     Without a type that is here they are those of all kinds; None where any name may be one.
     """
-    names = [each.property_names for each in _meant(properties)]
+    names = [each.property_names for each in _classes_of(properties)]
     if None in names:
         return None
     return frozenset().union(*(each for each in names if each is not None))
@@ -98,14 +98,14 @@ def property_names(properties: Mapping[str, object]) -> frozenset[str] | None:
 
 def property_prefixes(properties: Mapping[str, object]) -> tuple[str, ...]:
     """Return with what further such names begin."""
-    return tuple(prefix for each in _meant(properties) for prefix in each.property_prefixes)
+    return tuple(prefix for each in _classes_of(properties) for prefix in each.property_prefixes)
 
 
-def _meant(properties: Mapping[str, object]) -> list[type[Catalog]]:
+def _classes_of(properties: Mapping[str, object]) -> list[type[Catalog]]:
     path, kind = properties.get(IMPLEMENTATION), str(properties.get("type") or "").lower()
     if path is not None:
         return [class_by_path("", str(path))]
-    named = _known(kind) or (_installed(kind) if kind else None)
+    named = _known_class(kind) or (_installed_class(kind) if kind else None)
     return [named] if named is not None else _all_known()
 
 
@@ -113,7 +113,7 @@ def _own(kind: str) -> type[Catalog] | None:
     return class_by_path(kind, _OWN[kind]) if kind in _OWN else None
 
 
-def _known(kind: str) -> type[Catalog] | None:
+def _known_class(kind: str) -> type[Catalog] | None:
     return _own(kind) or _REGISTERED.get(kind)
 
 
@@ -122,7 +122,7 @@ def _all_known() -> list[type[Catalog]]:
     return list(dict.fromkeys((*own, *_REGISTERED.values())))
 
 
-def _installed(kind: str) -> type[Catalog] | None:
+def _installed_class(kind: str) -> type[Catalog] | None:
     for point in entry_points(group=ENTRY_POINTS, name=kind):
         try:
             found = point.load()
@@ -130,11 +130,11 @@ def _installed(kind: str) -> type[Catalog] | None:
             raise ConfigurationError(
                 f"the catalog type {kind!r} of {point.value} cannot be loaded: {error}"
             ) from error
-        return _checked(found, f"the catalog type {kind!r}")
+        return _require_catalog_class(found, f"the catalog type {kind!r}")
     return None
 
 
-def _checked(found: object, what: str) -> type[Catalog]:
+def _require_catalog_class(found: object, what: str) -> type[Catalog]:
     if not isinstance(found, type) or not issubclass(found, Catalog):
         raise UnsupportedError(
             f"{what} is {found!r}, which is no catalog of Frazil: a class of "

@@ -45,13 +45,13 @@ def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> Tabl
     was read under it is not read again.
     """
     under_mark = (store_key(io), location, mark)
-    known = None if mark is None else _parsed(io).get(under_mark)
+    known = None if mark is None else _metadata_cache(io).get(under_mark)
     if known is not None:
         return known
     with telling_of_moves(io, location):
         data = io.read(location)
     digest = _digest(data)
-    found = _parsed(io).get(digest)
+    found = _metadata_cache(io).get(digest)
     if found is None:
         found = parse_metadata(_plain(data, location), file=location)
         _keep(io, digest, found, digest, data)
@@ -130,10 +130,10 @@ def _is_made_once(location: str) -> bool:
 def _keep(io: FileIO, key: Hashable, metadata: TableMetadata, digest: bytes, data: bytes) -> None:
     # Under whatever keys it is kept, its memory counts once.
     kept = Sized(metadata, _BYTES_OF_KEY, ((digest, _memory_of(data)),))
-    _parsed(io).change(key, lambda _: kept)
+    _metadata_cache(io).change(key, lambda _: kept)
 
 
-def _parsed(io: FileIO) -> BoundedCache[TableMetadata]:
+def _metadata_cache(io: FileIO) -> BoundedCache[TableMetadata]:
     return cast(BoundedCache[TableMetadata], io.caches["metadata"])
 
 

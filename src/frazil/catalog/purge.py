@@ -62,7 +62,7 @@ class FilesToPurge:
     ) -> FilesToPurge:
         """Return the files of a table. A list that is missing or broken is skipped over."""
         lists = in_threads(
-            lambda snapshot: _listed(io, snapshot, may_delete),
+            lambda snapshot: _manifests_of(io, snapshot, may_delete),
             metadata.snapshots,
             threads=WAITING_THREADS,
             name="frazil-lists",
@@ -122,7 +122,7 @@ def _older_metadata(io: FileIO, metadata: TableMetadata, location: str) -> list[
     return [path for path in files if path != location]
 
 
-def _listed(
+def _manifests_of(
     io: FileIO, snapshot: Snapshot, may_delete: Callable[[str], bool]
 ) -> tuple[ManifestFile, ...]:
     if snapshot.manifest_list is not None and not may_delete(snapshot.manifest_list):

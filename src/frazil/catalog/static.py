@@ -148,13 +148,13 @@ def newest_metadata_file(io: FileIO, location: str) -> str:
     if is_metadata_file(location):
         return location
     for folder in (join(location, "metadata"), location):
-        found = _hinted(VersionFolder(io, folder)) or _newest_listed(io, folder)
+        found = _hinted_file(VersionFolder(io, folder)) or _newest_listed(io, folder)
         if found is not None:
             return found
     raise NoSuchTableError(f"there is no metadata file in {location}/metadata or {location}")
 
 
-def _hinted(versions: VersionFolder) -> str | None:
+def _hinted_file(versions: VersionFolder) -> str | None:
     text = versions.hint_text()
     if text is None or not re.fullmatch(r"[\w.\-]{1,200}", text):
         return None

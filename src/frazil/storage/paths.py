@@ -173,12 +173,14 @@ def redact_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def _in_any_spelling(value: str) -> str:
     """A pattern of the value where each character may be percent-encoded, more than once too."""
     return "".join(
-        each if each.isascii() and each.isalnum() else f"(?:{re.escape(each)}|{_encoded(each)})"
+        each
+        if each.isascii() and each.isalnum()
+        else f"(?:{re.escape(each)}|{_encode_character(each)})"
         for each in unquote(value)
     )
 
 
-def _encoded(character: str) -> str:
+def _encode_character(character: str) -> str:
     encoded = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode(errors="replace"))
     return f"(?i:{encoded})" + (r"|\+" if character == " " else "")
 

@@ -85,14 +85,14 @@ class FilesUnderWay:
         Raises AlreadyExistsError, StorageError: of the first file that could not be written;
         nothing is under way any more.
         """
-        for write in self._settled():
+        for write in self._take_finished():
             write.result()
 
     def settle(self) -> None:
         """Wait until nothing is under way, whether it could be written or not."""
-        self._settled()
+        self._take_finished()
 
-    def _settled(self) -> list[Future[None]]:
+    def _take_finished(self) -> list[Future[None]]:
         wait(self._writes)
         writes = list(self._writes)
         self._writes.clear()

@@ -150,7 +150,7 @@ class TransactionPort(CollectingPort):
             # What changes nothing is as if it had been done when it read.
             abandon(operations)
             return self._base
-        staged = self._staged
+        staged = self._staged_changes
         committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
         self._handle.committed(committed, operations.made_snapshots)
         return committed
@@ -162,10 +162,10 @@ class TransactionPort(CollectingPort):
         """
         self._check_open()
         self._is_open = False
-        return ChangedTable(self.identifier, self._staged, self._base, read)
+        return ChangedTable(self.identifier, self._staged_changes, self._base, read)
 
     @property
-    def _staged(self) -> _Staged:
+    def _staged_changes(self) -> _Staged:
         return _Staged(self._operations, self.base, self._table.updates, self._reads)
 
 

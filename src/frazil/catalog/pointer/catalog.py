@@ -65,7 +65,7 @@ class PointerCatalog(Catalog):
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         name = parse_table_identifier(identifier)
         location = self.metadata_location(name)
-        return self._loaded(name, self._read(name, location), location)
+        return self._loaded_table(name, self._read(name, location), location)
 
     def metadata_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
@@ -114,7 +114,7 @@ class PointerCatalog(Catalog):
             self._require_namespace(name[:-1])
             check_requirements(None, requirements)
             return self._create(name, apply_updates(None, updates))
-        current = self._loaded(name, self._read(name, location), location)
+        current = self._loaded_table(name, self._read(name, location), location)
         check_requirements(current.metadata, requirements)
         updated = apply_updates(current.metadata, updates)
         if updated is current.metadata:
@@ -167,7 +167,7 @@ class PointerCatalog(Catalog):
             self.io, table.metadata, table.metadata_location, may_delete=may_delete
         )
 
-    def _loaded(
+    def _loaded_table(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
     ) -> LoadedTable:
         return LoadedTable(name, metadata, metadata_location, self.io)

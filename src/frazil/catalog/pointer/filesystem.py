@@ -175,7 +175,7 @@ class FilesystemCatalog(PointerCatalog):
                 self._remove_empty_folders(name, versions)
                 raise
             versions.write_hint(1)
-        return self._loaded(name, metadata, path)
+        return self._loaded_table(name, metadata, path)
 
     def _register(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
@@ -200,7 +200,7 @@ class FilesystemCatalog(PointerCatalog):
         # All who follow one version try one name, whatever codec they set.
         path = versions.path_of(base_version + 1, _extension_after(base.metadata))
         self._check_atomic(path)
-        with self._locked(base.identifier, versions):
+        with self._hold_lock(base.identifier, versions):
             self._check_newest(base, versions, base_version)
             self._put(path, updated)
             # Before the look at a drop: a drop that this look does not see takes the hint as well.
@@ -208,12 +208,12 @@ class FilesystemCatalog(PointerCatalog):
             if not is_local(path):
                 self._check_not_dropped(base, versions, path)
                 self._seen.keep(versions, Version(base_version + 1, path))
-        return self._loaded(base.identifier, updated, path)
+        return self._loaded_table(base.identifier, updated, path)
 
     def _check_newest(self, base: LoadedTable, versions: VersionFolder, base_version: int) -> None:
         newest = versions.newest_listed()
         if newest is None:
-            raise _dropped(base.identifier)
+            raise _dropped_table_error(base.identifier)
         if newest.version != base_version:
             raise CommitFailedError(
                 f"{shown(base.identifier)} is at version {newest.version}, not {base_version}: "
@@ -247,11 +247,11 @@ class FilesystemCatalog(PointerCatalog):
             with contextlib.suppress(MissingFileError):
                 self.io.delete(path)
             versions.delete_hint()
-            raise _dropped(base.identifier)
+            raise _dropped_table_error(base.identifier)
 
     def _drop(self, name: Identifier) -> None:
         versions = self._versions(name)
-        with self._locked(name, versions):
+        with self._hold_lock(name, versions):
             newest = versions.newest_listed()
             if newest is None:
                 raise self._no_table(name)
@@ -261,7 +261,7 @@ class FilesystemCatalog(PointerCatalog):
     def _purge(self, table: LoadedTable) -> tuple[str, ...]:
         name = table.identifier
         versions = self._versions(name)
-        with self._locked(name, versions):
+        with self._hold_lock(name, versions):
             current = self.load_table(name)
             refuse_purge_without_gc(current.metadata, shown(name))
             self._require_no_tables_below(name)
@@ -370,7 +370,7 @@ class FilesystemCatalog(PointerCatalog):
             return False if refused or is_local(path) else None
 
     @contextlib.contextmanager
-    def _locked(self, name: Identifier, versions: VersionFolder) -> Iterator[None]:
+    def _hold_lock(self, name: Identifier, versions: VersionFolder) -> Iterator[None]:
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(self.io.lock(versions.folder))
@@ -455,7 +455,7 @@ def _extension_after(base: TableMetadata) -> str:
     return _GZIP if METADATA_CODEC.of_or_default(base.properties) == "gzip" else _PLAIN
 
 
-def _dropped(name: Identifier) -> NoSuchTableError:
+def _dropped_table_error(name: Identifier) -> NoSuchTableError:
     return NoSuchTableError(f"the table {shown(name)} was dropped")
 
 

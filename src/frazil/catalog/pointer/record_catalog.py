@@ -93,7 +93,7 @@ class RecordCatalog(PointerCatalog, Generic[NamespacesT]):
         self._namespaces.update(parse_named_namespace(namespace), changes, removals)
 
     def _create(self, name: Identifier, metadata: TableMetadata) -> LoadedTable:
-        table = self._loaded(name, metadata, new_metadata_file_path(metadata, version=0))
+        table = self._loaded_table(name, metadata, new_metadata_file_path(metadata, version=0))
         with self._metadata_file(table) as sending:
             self._insert(table, sending)
         return table
@@ -101,7 +101,7 @@ class RecordCatalog(PointerCatalog, Generic[NamespacesT]):
     def _register(
         self, name: Identifier, metadata: TableMetadata, metadata_location: str
     ) -> LoadedTable:
-        table = self._loaded(name, metadata, metadata_location)
+        table = self._loaded_table(name, metadata, metadata_location)
         self._insert(table, Sending())
         return table
 
@@ -117,7 +117,7 @@ class RecordCatalog(PointerCatalog, Generic[NamespacesT]):
         """The table that a commit makes of the base; its metadata file has the next number."""
         version = metadata_version(base.metadata_location)
         path = new_metadata_file_path(updated, version=0 if version is None else version + 1)
-        return self._loaded(base.identifier, updated, path)
+        return self._loaded_table(base.identifier, updated, path)
 
     def _metadata_file(self, table: LoadedTable) -> AbstractContextManager[Sending]:
         """Write a table's metadata file for the change that the block sends."""

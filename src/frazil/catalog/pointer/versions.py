@@ -74,7 +74,7 @@ class VersionFolder:
 
     def newest_listed(self) -> Version | None:
         """The newest version by listing the folder; None if there is none."""
-        return max(self._listed(), key=_place_in_order, default=None)
+        return max(self._versions_in_folder(), key=_place_in_order, default=None)
 
     def marks_around(self, version: Version) -> Mapping[str, str] | None:
         """What tells whether the version is still the newest, by name; as of `FileIO.marks`.
@@ -100,13 +100,13 @@ class VersionFolder:
         """
         self.delete_hint()
         others = [name for name in self._file_names() if name.endswith(EXTENSIONS)]
-        going = sorted(self._listed(), key=_place_in_order)
+        going = sorted(self._versions_in_folder(), key=_place_in_order)
         numbered = {version.path for version in going}
         self._delete([path for name in others if (path := join(self.folder, name)) not in numbered])
         while going:
             self._delete([version.path for version in going[:-1]])
             self._delete([going[-1].path])
-            late = sorted(self._listed(), key=_place_in_order)
+            late = sorted(self._versions_in_folder(), key=_place_in_order)
             going = [version for version in late if self._is_of(version, table_uuid)]
         # A writer that was late for its version may have written the hint meanwhile.
         self.delete_hint()
@@ -117,7 +117,7 @@ class VersionFolder:
 
     def has_others_than(self, path: str) -> bool:
         """Whether there is a version in another file than this."""
-        return any(version.path != path for version in self._listed())
+        return any(version.path != path for version in self._versions_in_folder())
 
     def holds_metadata(self) -> bool:
         """Whether the folder holds a metadata file of any name: then its parent is a table."""
@@ -141,7 +141,7 @@ class VersionFolder:
         with after_the_change(f"the version hint of {self.folder} was not written"):
             self.io.write(join(self.folder, HINT), str(version).encode(), overwrite=True)
 
-    def _listed(self) -> Iterator[Version]:
+    def _versions_in_folder(self) -> Iterator[Version]:
         for name in self._file_names():
             if (match := _NUMBERED.fullmatch(name)) is not None:
                 yield Version(int(match.group(1)), join(self.folder, name))

@@ -180,7 +180,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
         properties = metadata.properties
         answer = settle(self._connection, request, took_place, properties=properties)
-        return self._changed(name, answer)
+        return self._table_after_change(name, answer)
 
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         name = parse_table_identifier(identifier)
@@ -249,7 +249,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 
-        return self._changed(name, settle(self._connection, request, took_place))
+        return self._table_after_change(name, settle(self._connection, request, took_place))
 
     def unregister_table(self, identifier: str | Sequence[str]) -> str:
         """Remove a table from the catalog, leave its files, and return its last metadata file.
@@ -340,7 +340,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         kept = self._tables.kept(name)
         before = base if base is not None else None if kept is None else kept.loaded
         answer = self._commits.commit(name, requirements, updates, before)
-        committed = self._changed(name, answer, before)
+        committed = self._table_after_change(name, answer, before)
         self._report_commit(name, updates)
         return committed
 
@@ -349,7 +349,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         makes = any(isinstance(each, AssertCreate) for each in commit.requirements)
         return makes and self.table_exists(commit.identifier)
 
-    def _changed(
+    def _table_after_change(
         self, name: Identifier, answer: Answer | None, before: LoadedTable | None = None
     ) -> LoadedTable:
         """The table after a change that took place, loaded where the answer does not hold it."""

@@ -79,13 +79,13 @@ def connect(name: str, properties: Mapping[str, str]) -> Connection:
     origin_of(uri)
     transport = transport_of(properties)
     try:
-        return _connected(uri, properties, transport)
+        return _connection_to(uri, properties, transport)
     except BaseException:
         transport.close()
         raise
 
 
-def _connected(uri: str, properties: Mapping[str, str], transport: Transport) -> Connection:
+def _connection_to(uri: str, properties: Mapping[str, str], transport: Transport) -> Connection:
     login = authenticator_of(uri, properties, transport)
     client = _client(uri, properties, transport, login)
     warehouse = properties.get("warehouse")

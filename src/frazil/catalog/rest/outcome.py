@@ -39,7 +39,7 @@ def is_in(
 
     `is_refused`: the server has refused the same commit when it was sent again.
     """
-    seen = _seen(metadata, requirements, updates)
+    seen = _is_seen(metadata, requirements, updates)
     return False if seen is None and is_refused else seen
 
 
@@ -85,7 +85,7 @@ def _says_the_same(one: ViewVersion, other: ViewVersion) -> bool:
     )
 
 
-def _seen(
+def _is_seen(
     metadata: TableMetadata, requirements: Sequence[Requirement], updates: Sequence[Update]
 ) -> bool | None:
     if any(isinstance(each, AssertCreate) for each in requirements):
@@ -95,7 +95,7 @@ def _seen(
     added = [each.snapshot for each in updates if isinstance(each, AddSnapshot)]
     if added:
         ids = {each.snapshot_id for each in added}
-        if any(mentioned in ids for mentioned in _mentioned(metadata)):
+        if any(mentioned in ids for mentioned in _mentioned_snapshot_ids(metadata)):
             return True
         # The server gives a number out once: one that another commit has is not ours any more.
         numbers = [each.sequence_number for each in added if each.sequence_number]
@@ -107,7 +107,7 @@ def _seen(
         return None
 
 
-def _mentioned(metadata: TableMetadata) -> Iterator[int | None]:
+def _mentioned_snapshot_ids(metadata: TableMetadata) -> Iterator[int | None]:
     """The ids of all snapshots that the table has or tells of."""
     yield from metadata.snapshots_at_hand
     yield from metadata.snapshots_by_id

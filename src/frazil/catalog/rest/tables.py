@@ -247,7 +247,7 @@ class TableAnswers:
             own,
             vended,
             location=metadata.location,
-            renew=partial(self._renewed, name, config.get(TOKEN)),
+            renew=partial(self._new_credentials, name, config.get(TOKEN)),
             caches=self._io.caches,
         )
         return config, io
@@ -261,7 +261,7 @@ class TableAnswers:
     def _plain(self, properties: Mapping[str, str]) -> FileIO:
         return FileIO(properties, caches=self._io.caches)
 
-    def _renewed(self, name: Identifier, token: str | None) -> Sequence[StorageCredential]:
+    def _new_credentials(self, name: Identifier, token: str | None) -> Sequence[StorageCredential]:
         """New credentials of a table: alone where the server has such a request, or with it."""
         connection = self._connection
         below = ("credentials",) if connection.has(routes.LOAD_CREDENTIALS) else ()

@@ -185,7 +185,7 @@ class RestViewMethods(ViewMethods):
             made = self._views.now(name)
             return None if made is None else is_the_view(made.metadata, version, given)
 
-        return self._views.changed(name, self._settled(request, took_place, given))
+        return self._views.changed(name, self._settle_change(request, took_place, given))
 
     def commit_view(
         self,
@@ -218,7 +218,7 @@ class RestViewMethods(ViewMethods):
             return None if now is None else is_in_view(now.metadata, updates)
 
         known = None if base is None else base.metadata
-        return self._views.changed(name, self._sent(name, request, took_place, known))
+        return self._views.changed(name, self._send_change(name, request, took_place, known))
 
     def register_view(self, identifier: str | Sequence[str], metadata_location: str) -> LoadedView:
         name = parse_table_identifier(identifier)
@@ -236,7 +236,7 @@ class RestViewMethods(ViewMethods):
             now = self._views.now(name)
             return None if now is None else now.metadata_location == metadata_location
 
-        return self._views.changed(name, self._settled(request, took_place))
+        return self._views.changed(name, self._settle_change(request, took_place))
 
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         name = parse_table_identifier(identifier)
@@ -245,7 +245,7 @@ class RestViewMethods(ViewMethods):
         path = self._connection.routes.view(name)
         token = self._views.token(name)
         request = RestRequest("DELETE", path, what, token=token, refusals=_NO_VIEW)
-        self._sent(name, request, lambda: None if self.view_exists(name) else True)
+        self._send_change(name, request, lambda: None if self.view_exists(name) else True)
         self._views.forget(name)
 
     def rename_view(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
@@ -259,14 +259,14 @@ class RestViewMethods(ViewMethods):
             body={"source": identifier_json(old), "destination": identifier_json(new)},
             refusals=Refusals(NoSuchViewError, ViewAlreadyExistsError),
         )
-        self._settled(
+        self._settle_change(
             request,
             lambda: True if not self.view_exists(old) and self.view_exists(new) else None,
         )
         self._views.forget(old)
         self._views.forget(new)
 
-    def _sent(
+    def _send_change(
         self,
         name: Identifier,
         request: RestRequest,
@@ -276,14 +276,14 @@ class RestViewMethods(ViewMethods):
         """Send a change of one view with its own token, if it has one."""
         properties = {} if known is None else known.properties
         try:
-            return self._settled(request, took_place, properties)
+            return self._settle_change(request, took_place, properties)
         except AccessDeniedError:
             # A token of the view alone may have ended: the catalog's own login gets another.
             if request.token is None or (token := self._views.new_token(name)) is None:
                 raise
-            return self._settled(replace(request, token=token), took_place, properties)
+            return self._settle_change(replace(request, token=token), took_place, properties)
 
-    def _settled(
+    def _settle_change(
         self,
         request: RestRequest,
         took_place: Callable[[], bool | None],

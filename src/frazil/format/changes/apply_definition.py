@@ -79,7 +79,7 @@ def add_schema(state: MetadataState, update: u.AddSchema) -> None:
 
 
 def set_current_schema(state: MetadataState, update: u.SetCurrentSchema) -> None:
-    schema_id = _resolved(update.schema_id, state.last_schema_id, "schema")
+    schema_id = _resolve_id(update.schema_id, state.last_schema_id, "schema")
     _check_there(schema_id, state.now.schemas_by_id, "schema")
     state.change(current_schema_id=schema_id)
 
@@ -112,7 +112,7 @@ def _check_partition_ids(state: MetadataState, spec: PartitionSpec) -> None:
 
 
 def set_default_spec(state: MetadataState, update: u.SetDefaultSpec) -> None:
-    spec_id = _resolved(update.spec_id, state.last_spec_id, "partition spec")
+    spec_id = _resolve_id(update.spec_id, state.last_spec_id, "partition spec")
     _check_there(spec_id, state.now.specs_by_id, "partition spec")
     state.change(default_spec_id=spec_id)
 
@@ -128,7 +128,7 @@ def add_sort_order(state: MetadataState, update: u.AddSortOrder) -> None:
 
 
 def set_default_sort_order(state: MetadataState, update: u.SetDefaultSortOrder) -> None:
-    order_id = _resolved(update.sort_order_id, state.last_order_id, "sort order")
+    order_id = _resolve_id(update.sort_order_id, state.last_order_id, "sort order")
     orders = state.now.sort_orders
     if order_id == UNSORTED.order_id and order_id not in state.now.sort_orders_by_id:
         # Order 0 is unsorted, listed or not; readers look the default up in the list.
@@ -155,7 +155,7 @@ def remove_partition_specs(state: MetadataState, update: u.RemovePartitionSpecs)
     state.change(partition_specs=kept)
 
 
-def _resolved(given: int, last_added: int | None, what: str) -> int:
+def _resolve_id(given: int, last_added: int | None, what: str) -> int:
     if given != u.LAST_ADDED:
         return given
     if last_added is None:

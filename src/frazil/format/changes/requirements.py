@@ -169,7 +169,7 @@ def _broken_by(metadata: TableMetadata | None, requirement: Requirement) -> str 
         case AssertTableUUID(uuid):
             found = metadata.table_uuid
             same = found is not None and found.lower() == uuid.lower()
-            return None if same else _changed("table uuid", uuid, found)
+            return None if same else _change_message("table uuid", uuid, found)
         case AssertRefSnapshotId(ref, snapshot_id):
             return _broken_ref(metadata, ref, snapshot_id)
         case AssertLastAssignedFieldId(expected):
@@ -196,12 +196,12 @@ def _broken_ref(metadata: TableMetadata, name: str, expected: int | None) -> str
         return f"expected branch or tag {name!r} at snapshot {expected}, found no such reference"
     if expected is None:
         return f"expected no reference {name!r}, found a {kind} at snapshot {found}"
-    return _changed(f"snapshot of {kind} {name!r}", expected, found)
+    return _change_message(f"snapshot of {kind} {name!r}", expected, found)
 
 
 def _differs(what: str, expected: int, found: int) -> str | None:
-    return None if expected == found else _changed(what, expected, found)
+    return None if expected == found else _change_message(what, expected, found)
 
 
-def _changed(what: str, expected: object, found: object) -> str:
+def _change_message(what: str, expected: object, found: object) -> str:
     return f"expected {what} {expected}, found {found}"

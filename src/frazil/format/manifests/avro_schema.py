@@ -131,15 +131,15 @@ class _Builder:
             return plain
         if isinstance(field_type, DecimalType):
             precision, scale = field_type.precision, field_type.scale
-            return self._fixed(
+            return self._fixed_type(
                 f"decimal_{precision}_{scale}",
                 decimal_width(precision),
                 {"logicalType": "decimal", "precision": precision, "scale": scale},
             )
         if isinstance(field_type, UUIDType):
-            return self._fixed("uuid_fixed", 16, {"logicalType": "uuid"})
+            return self._fixed_type("uuid_fixed", 16, {"logicalType": "uuid"})
         if isinstance(field_type, FixedType):
-            return self._fixed(f"fixed_{field_type.length}", field_type.length, {})
+            return self._fixed_type(f"fixed_{field_type.length}", field_type.length, {})
         if isinstance(field_type, StructType):
             return self.record(f"r{field_id}", field_type.fields)
         if isinstance(field_type, ListType):
@@ -168,7 +168,7 @@ class _Builder:
         pair = self.record(f"k{map_type.key_id}_v{map_type.value_id}", map_type.fields)
         return {"type": "array", "items": pair, "logicalType": "map"}
 
-    def _fixed(self, name: str, size: int, extra: AvroSchema) -> Any:
+    def _fixed_type(self, name: str, size: int, extra: AvroSchema) -> Any:
         if name in self._defined:
             return name
         self._defined.add(name)

@@ -185,12 +185,12 @@ class TableMetadata:
         if found is None:
             oldest = self.snapshot_log[0].timestamp_ms if self.snapshot_log else None
             known = (
-                f"its history begins at {_shown(oldest)}"
+                f"its history begins at {_shown_time(oldest)}"
                 if oldest is not None
                 else "it has no history"
             )
             raise NoSuchSnapshotError(
-                f"the table had no snapshot at {_shown(timestamp_ms)}; {known}"
+                f"the table had no snapshot at {_shown_time(timestamp_ms)}; {known}"
             )
         return self.snapshot_by_id(found)
 
@@ -235,5 +235,5 @@ class TableMetadata:
         return self.last_sequence_number + 1
 
 
-def _shown(timestamp_ms: int) -> str:
+def _shown_time(timestamp_ms: int) -> str:
     return f"{format_timestamp(timestamp_ms * NANOS_PER_MILLI, 3)}Z"

@@ -95,7 +95,7 @@ class PartitionEvolution:
                     f"{parsed.transform}({parsed.column}) is redundant: "
                     f"the field {added.name!r} is being added"
                 )
-        field = self._recycled(source_id, parsed.transform, wanted) or self._created(
+        field = self._earlier_field(source_id, parsed.transform, wanted) or self._new_field(
             source_id, parsed.transform, wanted
         )
         self._make_room_for(field.name)
@@ -174,7 +174,7 @@ class PartitionEvolution:
             None,
         )
 
-    def _recycled(
+    def _earlier_field(
         self, source_id: int, transform: Transform, name: str | None
     ) -> PartitionField | None:
         """The equivalent field of an earlier spec, of that name if one is wanted (rule 74)."""
@@ -190,7 +190,7 @@ class PartitionEvolution:
                     return field
         return None
 
-    def _created(self, source_id: int, transform: Transform, name: str | None) -> PartitionField:
+    def _new_field(self, source_id: int, transform: Transform, name: str | None) -> PartitionField:
         self._last_partition_id += 1
         column = self._schema.find_column_name(source_id) or ""
         return PartitionField(

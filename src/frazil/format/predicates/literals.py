@@ -109,11 +109,12 @@ def place_literal(
     except (ValueError, OverflowError, InvalidOperation) as error:
         why = str(error) or "it is not a value of that type"
     raise PredicateError(
-        f"column {column!r} of type {column_type} cannot be compared with {_shown(literal)}: {why}"
+        f"column {column!r} of type {column_type} cannot be compared with "
+        f"{_shown_literal(literal)}: {why}"
     )
 
 
-def _shown(literal: Any) -> str:
+def _shown_literal(literal: Any) -> str:
     text = repr(literal)
     return f"{text if len(text) <= 80 else text[:77] + '...'} of type {type(literal).__name__}"
 
@@ -137,15 +138,15 @@ def _place(column_type: IcebergType, literal: Any, time_zone: str | tzinfo) -> P
         case DateType():
             return _date(literal)
         case TimeType():
-            return _floored(_time_nanos(literal), NANOS_PER_MICRO, 64)
+            return _floor_place(_time_nanos(literal), NANOS_PER_MICRO, 64)
         case TimestampType():
-            return _floored(_local_nanos(literal), NANOS_PER_MICRO, 64)
+            return _floor_place(_local_nanos(literal), NANOS_PER_MICRO, 64)
         case TimestampNanoType():
-            return _floored(_local_nanos(literal), 1, 64)
+            return _floor_place(_local_nanos(literal), 1, 64)
         case TimestamptzType():
-            return _floored(_utc_nanos(literal, time_zone), NANOS_PER_MICRO, 64)
+            return _floor_place(_utc_nanos(literal, time_zone), NANOS_PER_MICRO, 64)
         case TimestamptzNanoType():
-            return _floored(_utc_nanos(literal, time_zone), 1, 64)
+            return _floor_place(_utc_nanos(literal, time_zone), 1, 64)
         case _:
             raise _Mismatch("such a column can only be tested with IS NULL and IS NOT NULL")
 
@@ -244,7 +245,7 @@ def _uuid(literal: Any) -> UUID:
     raise _Mismatch("the literal must be a UUID, its text or its 16 bytes")
 
 
-def _floored(nanos: int, unit: int, bits: int) -> Place:
+def _floor_place(nanos: int, unit: int, bits: int) -> Place:
     value, rest = divmod(nanos, unit)
     return _in_bits(value, bits, exact=rest == 0)
 
@@ -260,7 +261,7 @@ def _date(literal: Any) -> Place:
             "the string has a time of day; write DATE '...' for a day or TIMESTAMP_NTZ '...' for "
             "an instant"
         )
-    return _floored(nanos, NANOS_PER_DAY, 32)
+    return _floor_place(nanos, NANOS_PER_DAY, 32)
 
 
 def _time_nanos(literal: Any) -> int:

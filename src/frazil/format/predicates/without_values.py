@@ -48,7 +48,7 @@ def without_values(where: Expression) -> Any:
         >>> without_values(parse_predicate("name = 'Ann'"))
         {'type': 'eq', 'term': 'name', 'value': '(text)'}
     """
-    return fold(where, _leaf, _combined)
+    return fold(where, _leaf, _combine_parts)
 
 
 def _leaf(node: Expression) -> Any:
@@ -68,14 +68,16 @@ def _leaf(node: Expression) -> Any:
     return True
 
 
-def _combined(node: Expression, parts: list[Any]) -> Any:
+def _combine_parts(node: Expression, parts: list[Any]) -> Any:
     if isinstance(node, Not):
         return {"type": "not", "child": parts[0]}
     name = "and" if isinstance(node, And) else "or"
-    return _halved(parts, lambda left, right: {"type": name, "left": left, "right": right}, node)
+    return _join_by_halves(
+        parts, lambda left, right: {"type": name, "left": left, "right": right}, node
+    )
 
 
-def _halved(parts: list[Any], join: Callable[[Any, Any], Any], node: Expression) -> Any:
+def _join_by_halves(parts: list[Any], join: Callable[[Any, Any], Any], node: Expression) -> Any:
     """Any number of operands as pairs of pairs, so that no list is deeper than its logarithm."""
     if not parts:
         return isinstance(node, And)

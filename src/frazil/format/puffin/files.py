@@ -156,7 +156,7 @@ def parse_puffin_footer(
         raise InvalidDataFileError(f"the footer has unknown flags: {flags:#010x}", file=file)
     payload = footer[len(MAGIC) : -_TAIL]
     if flags & _COMPRESSED_FOOTER:
-        payload = _decompressed(payload, "lz4", codecs or {}, file)
+        payload = _decompress(payload, "lz4", codecs or {}, file)
     value = load_json(payload, what="the footer", file=file, error=InvalidDataFileError)
     fields = JsonObject(value, file=file, error=InvalidDataFileError)
     fields.array("blobs")
@@ -203,10 +203,10 @@ def blob_bytes(
         )
     if blob.compression_codec is None:
         return data
-    return _decompressed(data, blob.compression_codec, codecs or {}, file)
+    return _decompress(data, blob.compression_codec, codecs or {}, file)
 
 
-def _decompressed(data: bytes, codec: str, codecs: Codecs, file: str | None) -> bytes:
+def _decompress(data: bytes, codec: str, codecs: Codecs, file: str | None) -> bytes:
     decompress = codecs.get(codec)
     if decompress is None:
         raise UnsupportedError(

@@ -79,7 +79,7 @@ def _parse(data: bytes) -> ThetaSketch:
         theta, at = (_long(data, 8), 16) if longs > 1 else (_MAX_THETA, 8)
         count = int.from_bytes(data[at : at + count_bytes], "little")
         packed = data[at + count_bytes :]
-        return ThetaSketch(tuple(accumulate(_unpacked(packed, count, bits))), theta)
+        return ThetaSketch(tuple(accumulate(_unpack_numbers(packed, count, bits))), theta)
     if longs == 1:
         return ThetaSketch((_long(data, 8),))
     (count,) = struct.unpack_from("<i", data, 8)
@@ -87,7 +87,7 @@ def _parse(data: bytes) -> ThetaSketch:
     return ThetaSketch(tuple(sorted(struct.unpack_from(f"<{count}Q", data, at))), theta)
 
 
-def _unpacked(data: bytes, count: int, bits: int) -> Iterator[int]:
+def _unpack_numbers(data: bytes, count: int, bits: int) -> Iterator[int]:
     """The numbers of so many bits each, the highest bit first."""
     mask = (1 << bits) - 1
     # Eight of them end with a byte.

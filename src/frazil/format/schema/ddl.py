@@ -149,10 +149,10 @@ class _Parser:
             return TimeType()
         if name in ("struct", "array", "map"):
             self._next()
-            return self._nested(name)
+            return self._nested_type(name)
         raise self._wrong("a type that Spark and Iceberg know")
 
-    def _nested(self, name: str) -> IcebergType:
+    def _nested_type(self, name: str) -> IcebergType:
         self._take("<")
         found: IcebergType
         if name == "struct":

@@ -190,18 +190,18 @@ def _index_ids(fields: Sequence[MappedField], path: str, ids: dict[int, tuple[st
 
 def _fields_from_json(value: Any, path: str) -> tuple[MappedField, ...]:
     if not isinstance(value, list):
-        raise _malformed(f"{value!r} is not a list of mapped fields", path)
+        raise _malformed_error(f"{value!r} is not a list of mapped fields", path)
     return tuple(_field_from_json(item, path) for item in value)
 
 
 def _field_from_json(value: Any, path: str) -> MappedField:
     if not isinstance(value, dict):
-        raise _malformed(f"{value!r} is not a mapped field: expected an object", path)
+        raise _malformed_error(f"{value!r} is not a mapped field: expected an object", path)
     names, field_id = value.get("names"), value.get("field-id")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _malformed(f"a mapped field needs a list of names, not {names!r}", path)
+        raise _malformed_error(f"a mapped field needs a list of names, not {names!r}", path)
     if field_id is not None and (not isinstance(field_id, int) or isinstance(field_id, bool)):
-        raise _malformed(f"the field id {field_id!r} is no number", path)
+        raise _malformed_error(f"the field id {field_id!r} is no number", path)
     nested = value.get("fields")
     own = names[0] if names else "?"
     inside = f"{path}.{own}" if path else own
@@ -209,7 +209,7 @@ def _field_from_json(value: Any, path: str) -> MappedField:
     return MappedField(tuple(dict.fromkeys(names)), field_id, fields)
 
 
-def _malformed(message: str, path: str) -> InvalidFormatError:
+def _malformed_error(message: str, path: str) -> InvalidFormatError:
     place = f"{NAME_MAPPING_PROPERTY} at {path}" if path else NAME_MAPPING_PROPERTY
     return InvalidMetadataError(message, field=place)
 
@@ -262,10 +262,10 @@ def _with_names(
 
 
 def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:
-    return tuple(_mapped(nested) for nested in fields)
+    return tuple(_mapped_field(nested) for nested in fields)
 
 
-def _mapped(nested: NestedField) -> MappedField:
+def _mapped_field(nested: NestedField) -> MappedField:
     return MappedField((nested.name,), nested.field_id, _mapped_fields(_inside(nested.field_type)))
 
 

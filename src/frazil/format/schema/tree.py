@@ -42,12 +42,12 @@ class SchemaTree:
         field_type = self._fields[field_id].field_type
         inside = self._children.get(field_id, [])
         if isinstance(field_type, StructType):
-            return StructType(tuple(self._built(inside)))
+            return StructType(tuple(self._build_fields(inside)))
         if isinstance(field_type, ListType):
-            element = next(self._built(inside))
+            element = next(self._build_fields(inside))
             return ListType(element.field_id, element.field_type, element.required)
         if isinstance(field_type, MapType):
-            key, value = self._built(inside)
+            key, value = self._build_fields(inside)
             return MapType(
                 key.field_id, key.field_type, value.field_id, value.field_type, value.required
             )
@@ -55,9 +55,9 @@ class SchemaTree:
 
     def fields(self) -> tuple[NestedField, ...]:
         """The top-level columns as they are now."""
-        return tuple(self._built(self._children[None]))
+        return tuple(self._build_fields(self._children[None]))
 
-    def _built(self, field_ids: Iterable[int]) -> Iterator[NestedField]:
+    def _build_fields(self, field_ids: Iterable[int]) -> Iterator[NestedField]:
         for field_id in field_ids:
             yield replace(self._fields[field_id], field_type=self.type_of(field_id))
 

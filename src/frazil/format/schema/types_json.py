@@ -79,17 +79,17 @@ def field_from_json(json_value: Any) -> NestedField:
     """The field of a struct; its defaults become internal values."""
     if not isinstance(json_value, Mapping):
         raise InvalidMetadataError(f"{json_value!r} is not a struct field: expected an object")
-    name = _required(json_value, "name", str, "a struct field")
+    name = _require_value(json_value, "name", str, "a struct field")
     place = f"the field {name!r}"
     doc = json_value.get("doc")
     if doc is not None and not isinstance(doc, str):
         raise InvalidMetadataError(f"the doc {doc!r} of {place} is not a string", field=name)
     field_type = parse_type(_present(json_value, "type", place))
     return NestedField(
-        field_id=_required(json_value, "id", int, place),
+        field_id=_require_value(json_value, "id", int, place),
         name=name,
         field_type=field_type,
-        required=_required(json_value, "required", bool, place),
+        required=_require_value(json_value, "required", bool, place),
         doc=doc,
         initial_default=_default_from_json(json_value, "initial-default", field_type, name),
         write_default=_default_from_json(json_value, "write-default", field_type, name),
@@ -99,21 +99,21 @@ def field_from_json(json_value: Any) -> NestedField:
 def _parse_object(json_value: Mapping[str, Any]) -> IcebergType:
     kind = json_value.get("type")
     if kind == "struct":
-        fields = _required(json_value, "fields", list, "a struct")
+        fields = _require_value(json_value, "fields", list, "a struct")
         return StructType(tuple(field_from_json(field) for field in fields))
     if kind == "list":
         return ListType(
-            element_id=_required(json_value, "element-id", int, "a list"),
+            element_id=_require_value(json_value, "element-id", int, "a list"),
             element_type=parse_type(_present(json_value, "element", "a list")),
-            element_required=_required(json_value, "element-required", bool, "a list"),
+            element_required=_require_value(json_value, "element-required", bool, "a list"),
         )
     if kind == "map":
         return MapType(
-            key_id=_required(json_value, "key-id", int, "a map"),
+            key_id=_require_value(json_value, "key-id", int, "a map"),
             key_type=parse_type(_present(json_value, "key", "a map")),
-            value_id=_required(json_value, "value-id", int, "a map"),
+            value_id=_require_value(json_value, "value-id", int, "a map"),
             value_type=parse_type(_present(json_value, "value", "a map")),
-            value_required=_required(json_value, "value-required", bool, "a map"),
+            value_required=_require_value(json_value, "value-required", bool, "a map"),
         )
     raise InvalidMetadataError(f"{kind!r} is not a nested type; expected struct, list or map")
 
@@ -144,7 +144,7 @@ def _present(json_value: Mapping[str, Any], key: str, place: str) -> Any:
     return json_value[key]
 
 
-def _required(json_value: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+def _require_value(json_value: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
     value = _present(json_value, key, place)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InvalidMetadataError(

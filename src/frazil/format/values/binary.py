@@ -58,16 +58,20 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
             return raw != b"\x00"
         case IntegerType() | DateType():
             _check_length(value_type, raw, 4)
-            return _signed(raw)
+            return _signed_integer(raw)
         case LongType():
             _check_length(value_type, raw, 8, 4)
-            return _signed(raw)
+            return _signed_integer(raw)
         case TimestampType() | TimestampNanoType():
             _check_length(value_type, raw, 8, 4)
-            return _signed(raw) if len(raw) == 8 else midnight(value_type, _signed(raw))
+            return (
+                _signed_integer(raw)
+                if len(raw) == 8
+                else midnight(value_type, _signed_integer(raw))
+            )
         case TimeType() | TimestamptzType() | TimestamptzNanoType():
             _check_length(value_type, raw, 8)
-            return _signed(raw)
+            return _signed_integer(raw)
         case FloatType():
             _check_length(value_type, raw, 4)
             return struct.unpack("<f", raw)[0]
@@ -138,7 +142,7 @@ def _to_bytes(value_type: IcebergType, value: Any) -> bytes:
     raise UnsupportedError(f"a value of type {value_type} has no single-value bytes")
 
 
-def _signed(raw: bytes) -> int:
+def _signed_integer(raw: bytes) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
 

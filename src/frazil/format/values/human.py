@@ -39,13 +39,13 @@ def human_value(value_type: IcebergType, value: Any) -> str:
         case TimeType():
             return _human_time(value)
         case TimestampType():
-            return _trimmed(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9))
+            return _trim_zeros(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9))
         case TimestamptzType():
-            return _trimmed(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9)) + "+00:00"
+            return _trim_zeros(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9)) + "+00:00"
         case TimestampNanoType():
-            return _trimmed(civil.format_timestamp(value, 9))
+            return _trim_zeros(civil.format_timestamp(value, 9))
         case TimestamptzNanoType():
-            return _trimmed(civil.format_timestamp(value, 9)) + "+00:00"
+            return _trim_zeros(civil.format_timestamp(value, 9)) + "+00:00"
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
             return base64.b64encode(value).decode("ascii")
     return str(value)
@@ -89,7 +89,7 @@ def _human_time(micros: int) -> str:
     return text[:12] if micros % 1_000 == 0 else text
 
 
-def _trimmed(text: str) -> str:
+def _trim_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".")
 
 

@@ -48,7 +48,7 @@ def apply_view_updates(
     state = _ViewState(_empty() if metadata is None else metadata, moment)
     for update in updates:
         _APPLY[type(update)](state, update)
-    return _built(state, metadata)
+    return _build_metadata(state, metadata)
 
 
 def _empty() -> ViewMetadata:
@@ -86,7 +86,7 @@ class _ViewState:
         self.now = replace(self.now, **fields)
 
 
-def _built(state: _ViewState, base: ViewMetadata | None) -> ViewMetadata:
+def _build_metadata(state: _ViewState, base: ViewMetadata | None) -> ViewMetadata:
     if base is None:
         if not state.now.location:
             raise ValidationError("a view cannot be created without a location")

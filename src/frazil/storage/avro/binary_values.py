@@ -73,7 +73,7 @@ def values_of(kind: IcebergType, column: pl.Series) -> pl.Series | None:
         case IntegerType() | DateType():
             return _little(column, pl.Int32())
         case LongType():
-            return _promoted(column, pl.Int64(), pl.Int32())
+            return _promote_column(column, pl.Int64(), pl.Int32())
         case TimestampType():
             return _timestamps(column, MICROS_PER_DAY)
         case TimestampNanoType():
@@ -83,9 +83,9 @@ def values_of(kind: IcebergType, column: pl.Series) -> pl.Series | None:
         case FloatType():
             return _little(column, pl.Float32()).cast(pl.Float64)
         case DoubleType():
-            return _promoted(column, pl.Float64(), pl.Float32())
+            return _promote_column(column, pl.Float64(), pl.Float32())
         case DecimalType():
-            return _unscaled(column)
+            return _unscaled_integers(column)
         case StringType():
             return _text(column)
         case UUIDType():
@@ -115,7 +115,7 @@ def _little(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     return column.bin.reinterpret(dtype=dtype, endianness="little")
 
 
-def _promoted(column: pl.Series, wide: pl.DataType, narrow: pl.DataType) -> pl.Series:
+def _promote_column(column: pl.Series, wide: pl.DataType, narrow: pl.DataType) -> pl.Series:
     values = _little(column, wide)
     if values.null_count() == column.null_count():
         return values
@@ -132,7 +132,7 @@ def _timestamps(column: pl.Series, units_per_day: int) -> pl.Series:
     return _first_known(values, inside * units_per_day)
 
 
-def _unscaled(column: pl.Series) -> pl.Series:
+def _unscaled_integers(column: pl.Series) -> pl.Series:
     """Big-endian two's complement of 1 to 16 bytes as 128-bit integers."""
     bytes_ = pl.col("b")
     padding = pl.when(bytes_ >= b"\x80").then(pl.lit(b"\xff" * _DECIMAL_BYTES))
@@ -147,10 +147,10 @@ def _text(column: pl.Series) -> pl.Series:
         return column.cast(pl.String)
     except pl.exceptions.ComputeError:
         # Only where some bytes are not UTF-8: those become null.
-        return pl.Series(column.name, [_decoded(value) for value in column], dtype=pl.String)
+        return pl.Series(column.name, [_decode_text(value) for value in column], dtype=pl.String)
 
 
-def _decoded(value: bytes | None) -> str | None:
+def _decode_text(value: bytes | None) -> str | None:
     try:
         return None if value is None else value.decode("utf-8")
     except UnicodeDecodeError:

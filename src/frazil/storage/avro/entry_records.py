@@ -96,11 +96,11 @@ class RecordLayout:
 
     def heads(self, frame: pl.DataFrame) -> EncodedRows:
         """The head of each row."""
-        return self._encoded(frame, self.head)
+        return self._encode_rows(frame, self.head)
 
     def before_path(self, frame: pl.DataFrame) -> EncodedRows:
         """The bytes of each row that stand before its path and the path's length."""
-        return self._encoded(frame, self._to_path[:-1])
+        return self._encode_rows(frame, self._to_path[:-1])
 
     @property
     def path_branch(self) -> bytes:
@@ -108,7 +108,7 @@ class RecordLayout:
         kind = self._types["file_path"]
         return b"" if isinstance(kind, str) else zigzag(kind.index("string"))
 
-    def _encoded(self, frame: pl.DataFrame, names: Sequence[str]) -> EncodedRows:
+    def _encode_rows(self, frame: pl.DataFrame, names: Sequence[str]) -> EncodedRows:
         """The encoded fields of each row; neighbours are alike, and each run is encoded once."""
         if not names:
             return EncodedRows((b"",), np.zeros(len(frame), dtype=np.int64))

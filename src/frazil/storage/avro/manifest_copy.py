@@ -137,7 +137,7 @@ def copied_bytes(
     spec, schema = definition["spec"], definition["schema"]
     format_version, content = definition["format_version"], definition["content"]
     snapshot_id = definition["snapshot_id"]
-    joined = _joined(sources)
+    joined = _join_sources(sources)
     if joined is None:
         return None
     kept = joined.kept
@@ -147,7 +147,7 @@ def copied_bytes(
     partition_type = written_partition_type(spec, schema, partitions)
     avro_schema = entry_schema(format_version, partition_type)
     flat = flat_schema_of(avro_schema, file=path)
-    opened = _opened(joined, flat, snapshot_id)
+    opened = _open_source(joined, flat, snapshot_id)
     if opened is None:
         return None
     writer = ContainerWriter(
@@ -198,7 +198,7 @@ def rows_of(
     return entry_rows(entries, decoded.flat, spec, schema, file=file)
 
 
-def _joined(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
+def _join_sources(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
     """The entries of several manifests as one; None where their layouts differ."""
     if len(sources) == 1:
         return sources[0]
@@ -220,7 +220,7 @@ def _joined(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
     )
 
 
-def _opened(source: CarriedEntries, flat: FlatSchema, snapshot_id: int) -> _Source | None:
+def _open_source(source: CarriedEntries, flat: FlatSchema, snapshot_id: int) -> _Source | None:
     records = source.records if source.flat == flat else None
     if records is None:
         return None

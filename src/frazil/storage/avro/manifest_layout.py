@@ -326,9 +326,9 @@ class _Flattener:
             match names.get(field_id):
                 case "data_file":
                     known = {**FILE_FIELDS, **MAP_FIELDS, PARTITION_ID: "partition"}
-                    self.add_record(self._required(avro["type"]), known)
+                    self.add_record(self._required_record(avro["type"]), known)
                 case "partition":
-                    self._add_partition(self._required(avro["type"]))
+                    self._add_partition(self._required_record(avro["type"]))
                 case name:
                     self._add(name, avro["type"])
 
@@ -342,7 +342,7 @@ class _Flattener:
             self.partition.append(column)
             self._add(column.name, avro["type"])
 
-    def _required(self, kind: Any) -> Any:
+    def _required_record(self, kind: Any) -> Any:
         """The record of a field; one declared optional is read as its branch and its fields."""
         if isinstance(kind, list):
             index = next(i for i, branch in enumerate(kind) if branch != "null")

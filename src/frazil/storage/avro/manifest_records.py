@@ -50,7 +50,7 @@ T = TypeVar("T")
 def entry_record(entry: ManifestEntry, columns: tuple[str, ...]) -> dict[str, Any]:
     """An entry as a record of `entry_schema`; `columns` are its partition's names."""
     file = entry.data_file
-    values = (_stored(value) for value in file.partition)
+    values = (_stored_value(value) for value in file.partition)
     added = entry.status is EntryStatus.ADDED
     record: dict[str, Any] = {
         "status": int(entry.status),
@@ -156,41 +156,41 @@ class _Getter:
     file: str
 
     def integer_or_none(self, name: str) -> int | None:
-        return self._typed(name, int)
+        return self._typed_value(name, int)
 
     def bytes_or_none(self, name: str) -> bytes | None:
-        return self._typed(name, bytes)
+        return self._typed_value(name, bytes)
 
     def flag_or_none(self, name: str) -> bool | None:
-        return self._typed(name, bool)
+        return self._typed_value(name, bool)
 
     def text(self, name: str) -> str:
-        value = self._typed(name, str)
+        value = self._typed_value(name, str)
         if not value:
             raise self._bad(name, self.row.get(name), "text")
         return value
 
     def count(self, name: str) -> int:
-        value = self._typed(name, int)
+        value = self._typed_value(name, int)
         if value is None or value < 0:
             raise self._bad(name, self.row.get(name), "a count")
         return value
 
     def small_count_or_none(self, name: str) -> int | None:
-        value = self._typed(name, int)
+        value = self._typed_value(name, int)
         if value is not None and not 0 <= value <= _MAX_INT:
             raise self._bad(name, value, "a count of 31 bits")
         return value
 
     def member(self, name: str, kind: type[T], *, default: int | None = None) -> T:
-        value = self._typed(name, int)
+        value = self._typed_value(name, int)
         value = default if value is None else value
         try:
             return kind(value)  # type: ignore[call-arg]
         except ValueError:
             raise self._bad(name, value, f"one of {[int(m) for m in kind]}") from None  # type: ignore[attr-defined]
 
-    def _typed(self, name: str, kind: type[T]) -> T | None:
+    def _typed_value(self, name: str, kind: type[T]) -> T | None:
         value = self.row.get(name)
         if value is None or _is(value, kind):
             return cast("T | None", value)
@@ -204,7 +204,7 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _stored(value: Any) -> Any:
+def _stored_value(value: Any) -> Any:
     return value.bytes if isinstance(value, uuid.UUID) else value
 
 

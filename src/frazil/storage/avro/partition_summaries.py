@@ -108,10 +108,10 @@ class FieldSummaryBuilder:
         elif isinstance(value, float) and math.isnan(value):
             self.contains_nan = True
         else:
-            key = _ordered(value)
-            if self.lowest is None or key < _ordered(self.lowest):
+            key = _order_key(value)
+            if self.lowest is None or key < _order_key(self.lowest):
                 self.lowest = value
-            if self.highest is None or key > _ordered(self.highest):
+            if self.highest is None or key > _order_key(self.highest):
                 self.highest = value
 
     def summary(self) -> FieldSummary:
@@ -126,7 +126,7 @@ class FieldSummaryBuilder:
         )
 
 
-def _ordered(value: Any) -> Any:
+def _order_key(value: Any) -> Any:
     # -0.0 comes before +0.0 (SPEC rules 120, 163), which plain comparison takes for equal.
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
 

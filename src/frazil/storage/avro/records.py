@@ -60,19 +60,19 @@ def read_many_records(files: Sequence[tuple[bytes, str]], level: Level) -> list[
     for schema_text, indexes in groups.items():
         names = [files[index][1] for index in indexes]
         some = [containers[index] for index in indexes]
-        schema = physical(_named(resolved(schema_text, file=names[0]), level))
+        schema = physical(_with_names(resolved(schema_text, file=names[0]), level))
         columns = frozenset(each["name"] for each in schema["fields"])
-        for index, rows in zip(indexes, _decoded(schema, some, names), strict=True):
+        for index, rows in zip(indexes, _decode_rows(schema, some, names), strict=True):
             found[index] = Records(columns, rows)
     return [found[index] for index in range(len(files))]
 
 
-def _named(kind: Any, level: Level) -> Any:
+def _with_names(kind: Any, level: Level) -> Any:
     """A type under canonical names."""
     if isinstance(kind, list):
-        return [_named(branch, level) for branch in kind]
+        return [_with_names(branch, level) for branch in kind]
     if kind_of(kind) == "array":
-        return {**kind, "items": _named(kind["items"], level)}
+        return {**kind, "items": _with_names(kind["items"], level)}
     if kind_of(kind) != "record":
         return kind
     by_name = {name: name for name in level.names.values()}
@@ -82,11 +82,11 @@ def _named(kind: Any, level: Level) -> Any:
         has_id = isinstance(field_id, int)
         name = level.names.get(field_id) if has_id else by_name.get(each["name"])
         name = f"unread{position}" if name is None or name in fields else name
-        fields[name] = _named(each["type"], level.inner.get(name, Level()))
+        fields[name] = _with_names(each["type"], level.inner.get(name, Level()))
     return {**kind, "fields": [{"name": name, "type": made} for name, made in fields.items()]}
 
 
-def _decoded(
+def _decode_rows(
     schema: Mapping[str, Any], containers: Sequence[AvroContainer], files: Sequence[str]
 ) -> list[list[dict[str, Any]]]:
     """The rows of each container, which is a block: none reads the bytes of another.
@@ -103,7 +103,7 @@ def _decoded(
     except Exception as error:
         if len(containers) > 1:
             alone = zip(containers, files, strict=True)
-            return [_decoded(schema, [one], [file])[0] for one, file in alone]
+            return [_decode_rows(schema, [one], [file])[0] for one, file in alone]
         # The decoder answers damaged bytes with whatever error its own code runs into.
         raise InvalidManifestError(
             f"the records do not fit the Avro schema: {type(error).__name__}: {error}",

@@ -82,7 +82,7 @@ class _Resolver:
         if isinstance(schema, list):
             return [self.resolve(branch) for branch in schema]
         if isinstance(schema, str):
-            return schema if schema in _PRIMITIVES else self.resolve(self._named(schema))
+            return schema if schema in _PRIMITIVES else self.resolve(self._named_type(schema))
         kind = schema["type"]
         if not isinstance(kind, str) or kind in self.named:
             return self.resolve(kind)
@@ -109,7 +109,7 @@ class _Resolver:
             out["name"] = f"type{self.types}"
         return kind if set(out) == {"type"} else out
 
-    def _named(self, name: str) -> Any:
+    def _named_type(self, name: str) -> Any:
         found = self.named.get(name) or self.named.get(name.rpartition(".")[2])
         if found is None:
             raise ValueError(f"the type {name[:80]!r} is not known")

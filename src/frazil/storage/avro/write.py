@@ -131,7 +131,7 @@ class ContainerWriter:
 
     def _end_block(self) -> None:
         if self._count:
-            packed = _compressed(b"".join(self._parts), self.avro_codec)
+            packed = _compress(b"".join(self._parts), self.avro_codec)
             self._write_block(self._count, packed)
             self._parts, self._size, self._count = [], 0, 0
 
@@ -160,7 +160,7 @@ def avro_codec_of(codec: str) -> str:
     return found
 
 
-def _compressed(body: bytes, codec: str) -> bytes:
+def _compress(body: bytes, codec: str) -> bytes:
     match codec:
         case "deflate":
             packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)

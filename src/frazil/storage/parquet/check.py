@@ -124,9 +124,9 @@ class SchemaCheck:
             if known is None:
                 if not column.path.startswith(self._variants):
                     yield f"there is the unexpected column {column.path!r}"
-            elif not any(_stored(kind).is_column(column) for kind in known):
+            elif not any(_stored_form(kind).is_column(column) for kind in known):
                 length = f"({column.length})" if column.length > 0 else ""
-                wanted = " or ".join(f"{kind} is stored as {_stored(kind)}" for kind in known)
+                wanted = " or ".join(f"{kind} is stored as {_stored_form(kind)}" for kind in known)
                 yield (
                     f"the column {column.path!r} is {column.physical_type}{length} "
                     f"{column.logical_type}, {wanted}"
@@ -134,7 +134,7 @@ class SchemaCheck:
         yield from (f"the column {path!r} is missing" for path in sorted(missing))
 
 
-def _stored(iceberg_type: I.IcebergType) -> _Stored:
+def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
     match iceberg_type:
         case I.DecimalType(precision=precision, scale=scale):
             meaning = (("Type", "Decimal"), ("precision", precision), ("scale", scale))

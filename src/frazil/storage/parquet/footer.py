@@ -96,7 +96,7 @@ def _read_metadata(stream: BinaryIO, repair: _Repair) -> pq.FileMetaData:
     except FrazilError:
         raise
     except (pa.ArrowException, OSError):
-        whole = _repaired(stream, repair)
+        whole = _repair_footer(stream, repair)
         if whole is None:
             raise
         stream = pa.BufferReader(whole)
@@ -149,7 +149,7 @@ def patch_footer(footer: bytes, schema: I.StructType, *, file: str | None = None
         ) from error
 
 
-def _repaired(stream: BinaryIO, repair: _Repair) -> bytes | None:
+def _repair_footer(stream: BinaryIO, repair: _Repair) -> bytes | None:
     """A file of the footer alone with a repaired schema; None where nothing was to be repaired."""
     try:
         _, footer = read_footer(stream, "")

@@ -46,7 +46,7 @@ def join_files(paths: Sequence[str]) -> int:
     first, *others = paths
     with open(first, "r+b") as target:
         end, footer = read_footer(target, first)
-        whole = _decoded(footer, first)
+        whole = _decode_footer(footer, first)
         schema = _without_rows(whole)
         groups: list[Struct] = list(whole[_ROW_GROUPS][1][1])
         rows = int(whole[_NUM_ROWS][1])
@@ -54,7 +54,7 @@ def join_files(paths: Sequence[str]) -> int:
         for path in others:
             with open(path, "rb") as source:
                 length, text = read_footer(source, path)
-                part = _decoded(text, path)
+                part = _decode_footer(text, path)
                 if _without_rows(part) != schema:
                     raise InvalidDataFileError(
                         f"the file does not hold the same columns as {first}", file=path
@@ -72,7 +72,7 @@ def join_files(paths: Sequence[str]) -> int:
             end += length - len(MAGIC)
         target.seek(end)
         for chunk, index in moved:
-            text = _encoded(index)
+            text = _encode_footer(index)
             chunk[_OFFSET_INDEX_OFFSET] = (TType.I64, target.tell())
             chunk[_OFFSET_INDEX_LENGTH] = (TType.I32, len(text))
             target.write(text)
@@ -81,7 +81,7 @@ def join_files(paths: Sequence[str]) -> int:
                 group[_ORDINAL] = (TType.I16, number)
         whole[_NUM_ROWS] = (TType.I64, rows)
         whole[_ROW_GROUPS] = (TType.LIST, (TType.STRUCT, groups))
-        text = _encoded(whole)
+        text = _encode_footer(whole)
         target.write(text + struct.pack("<I", len(text)) + MAGIC)
         target.truncate()
         size = target.tell()
@@ -90,7 +90,7 @@ def join_files(paths: Sequence[str]) -> int:
     return size
 
 
-def _decoded(text: bytes, path: str) -> Struct:
+def _decode_footer(text: bytes, path: str) -> Struct:
     try:
         found: Struct = read_value(TCompactProtocol(TMemoryBuffer(text)), TType.STRUCT)
         chunks = [chunk for group in found[_ROW_GROUPS][1][1] for chunk in group[_COLUMNS][1][1]]
@@ -103,7 +103,7 @@ def _decoded(text: bytes, path: str) -> Struct:
     return found
 
 
-def _encoded(value: Struct) -> bytes:
+def _encode_footer(value: Struct) -> bytes:
     buffer = TMemoryBuffer()
     write_value(TCompactProtocol(buffer), TType.STRUCT, value)
     return bytes(buffer.getvalue())

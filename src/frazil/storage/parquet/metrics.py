@@ -316,20 +316,20 @@ def _bounds(leaf: _Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | Non
         case I.UUIDType():
             low, high = bytes(low), bytes(high)
             # Readers that take both halves for signed numbers would find the file empty.
-            return (low, high) if _signed(low) <= _signed(high) else (None, None)
+            return (low, high) if _signed_halves(low) <= _signed_halves(high) else (None, None)
         case _ if isinstance(iceberg_type, _TEXT_OR_BYTES):
-            return _truncated(leaf, bytes(low), bytes(high))
+            return _truncate_bounds(leaf, bytes(low), bytes(high))
         case _:
             return None, None
 
 
-def _signed(value: bytes) -> tuple[int, int]:
+def _signed_halves(value: bytes) -> tuple[int, int]:
     """A UUID in the order of Java's class, which apache/iceberg issue 14216 is about."""
     high, low = struct.unpack(">qq", value)
     return high, low
 
 
-def _truncated(leaf: _Leaf, low: bytes, high: bytes) -> tuple[bytes | None, bytes | None]:
+def _truncate_bounds(leaf: _Leaf, low: bytes, high: bytes) -> tuple[bytes | None, bytes | None]:
     if leaf.mode.kind == "full":
         return low, high
     length = leaf.mode.length

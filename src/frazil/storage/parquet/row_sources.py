@@ -67,7 +67,7 @@ def row_sources(io: FileIO, path: str) -> Sequence[RowSource]:
     text = (footer.metadata or {}).get(FOOTER_KEY)
     if text is None:
         return ()
-    sources = tuple(_parsed(text, path))
+    sources = tuple(_parse_sources(text, path))
     if sum(each.count for each in sources) != footer.num_rows:
         raise InvalidDataFileError(
             f"the file has {footer.num_rows} rows, and its footer says where "
@@ -77,7 +77,7 @@ def row_sources(io: FileIO, path: str) -> Sequence[RowSource]:
     return sources
 
 
-def _parsed(text: bytes, path: str) -> Iterable[RowSource]:
+def _parse_sources(text: bytes, path: str) -> Iterable[RowSource]:
     try:
         listed = json.loads(text)
         for source, first, count in listed:

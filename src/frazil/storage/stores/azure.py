@@ -58,9 +58,9 @@ class AzureStore(RemoteStore):
         """Whether blobs lie below this name, or it is a folder's or an existing container's."""
         key = self._split(path)[1]
         try:
-            if self._listed(path, _below(key), first_only=True) or not key:
+            if self._blobs_with_prefix(path, _below(key), first_only=True) or not key:
                 return True
-            own = self._listed(path, key, first_only=True)
+            own = self._blobs_with_prefix(path, key, first_only=True)
         except FileNotFoundError:
             return False
         return any(blob.name == key and blob.is_folder for blob in own)
@@ -68,7 +68,7 @@ class AzureStore(RemoteStore):
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder."""
         prefix = _below(self._split(path)[1])
-        found = self._listed(path, prefix, one_level=True)
+        found = self._blobs_with_prefix(path, prefix, one_level=True)
         if not found and not self.is_folder(path):
             raise FileNotFoundError(path)
         tails = {(blob.name[len(prefix) :].rstrip("/"), blob.is_folder) for blob in found}
@@ -77,14 +77,14 @@ class AzureStore(RemoteStore):
     def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         prefix = _below(self._split(path)[1])
-        for blob in self._listed(path, prefix, one_level=True):
+        for blob in self._blobs_with_prefix(path, prefix, one_level=True):
             name = blob.name[len(prefix) :].rstrip("/")
             yield name, -1 if blob.is_folder else blob.size, blob.modified_ms
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every blob below a folder."""
         prefix = _below(self._split(path)[1])
-        for blob in self._listed(path, prefix):
+        for blob in self._blobs_with_prefix(path, prefix):
             if not blob.is_folder:
                 tail = blob.name[len(prefix) :]
                 yield f"{path.rstrip('/')}/{tail}", blob.size, blob.modified_ms
@@ -92,7 +92,7 @@ class AzureStore(RemoteStore):
     def delete_folder(self, path: str) -> None:
         """Remove every blob below a folder, and the folder."""
         with contextlib.suppress(FileNotFoundError):
-            below = self._listed(path, _below(self._split(path)[1]))
+            below = self._blobs_with_prefix(path, _below(self._split(path)[1]))
             self._remove(path, [blob.name for blob in below if not blob.is_folder])
             self._delete_markers(path)
 
@@ -121,8 +121,11 @@ class AzureStore(RemoteStore):
 
     def _delete_markers(self, path: str) -> None:
         key = self._split(path)[1]
-        own = self._listed(path, key, first_only=True) if key else []
-        found = [*self._listed(path, _below(key)), *(blob for blob in own if blob.name == key)]
+        own = self._blobs_with_prefix(path, key, first_only=True) if key else []
+        found = [
+            *self._blobs_with_prefix(path, _below(key)),
+            *(blob for blob in own if blob.name == key),
+        ]
         folders = sorted((blob.name for blob in found if blob.is_folder), key=len, reverse=True)
         for name in folders:
             self._remove(path, [name])
@@ -132,7 +135,7 @@ class AzureStore(RemoteStore):
         container, key, _ = self._fs.split_path(self._at(path).rstrip("/"))
         return container, key
 
-    def _listed(
+    def _blobs_with_prefix(
         self, path: str, prefix: str, *, one_level: bool = False, first_only: bool = False
     ) -> list[_Blob]:
         """The blobs of the path's container whose names begin so.

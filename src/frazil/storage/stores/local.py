@@ -198,14 +198,14 @@ def lock(folder: str) -> Iterator[None]:
     if _fcntl is None:
         yield
         return
-    descriptor = _locked(folder)
+    descriptor = _lock_folder(folder)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _locked(folder: str) -> int:
+def _lock_folder(folder: str) -> int:
     while True:
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -164,7 +164,7 @@ def storage_options(
     if scheme in ADLS_SCHEMES:
         return _adls(properties, authority)
     if scheme == "hdfs":
-        return _renamed(
+        return _rename_properties(
             properties,
             {
                 "hdfs.host": "host",
@@ -177,7 +177,7 @@ def storage_options(
 
 
 def _s3(properties: Mapping[str, str]) -> dict[str, Any]:
-    client = _renamed(
+    client = _rename_properties(
         properties,
         {
             "s3.endpoint": "endpoint_url",
@@ -208,9 +208,11 @@ def _s3(properties: Mapping[str, str]) -> dict[str, Any]:
         "anon": _flag(properties, "s3.anonymous"),
         "client_kwargs": client,
         "config_kwargs": config,
-        **_renamed(properties, {"client.profile-name": "profile", "s3.profile-name": "profile"}),
+        **_rename_properties(
+            properties, {"client.profile-name": "profile", "s3.profile-name": "profile"}
+        ),
     }
-    upload = _renamed(
+    upload = _rename_properties(
         properties,
         {"s3.server-side-encryption": "ServerSideEncryption", "s3.sse-kms-key-id": "SSEKMSKeyId"},
     )
@@ -220,7 +222,7 @@ def _s3(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _gcs(properties: Mapping[str, str]) -> dict[str, Any]:
-    options = _renamed(
+    options = _rename_properties(
         properties,
         {
             "gcs.project-id": "project",
@@ -273,7 +275,7 @@ def _adls(properties: Mapping[str, str], host: str) -> dict[str, Any]:
     account = host.partition(".")[0] or owner or named
     if not account and not connection:
         account = _only_account(of_sas)
-    options = _renamed(
+    options = _rename_properties(
         properties,
         {
             "adls.credential": "credential",
@@ -285,7 +287,7 @@ def _adls(properties: Mapping[str, str], host: str) -> dict[str, Any]:
     if account:
         options["account_name"] = account
     if named in (None, account):
-        options |= _renamed(
+        options |= _rename_properties(
             properties,
             {
                 "adls.account-key": "account_key",
@@ -342,7 +344,7 @@ def _json_object(properties: Mapping[str, str], name: str) -> dict[str, Any]:
     return found
 
 
-def _renamed(properties: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_properties(properties: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
     return {option: properties[name] for name, option in names.items() if name in properties}
 
 

@@ -59,12 +59,12 @@ def signed_store(properties: Mapping[str, str], signer: RequestSigner) -> S3Stor
     """Return the store of S3 whose requests a signer signs; keys in the properties are not used."""
 
     def signed(request: Any, region_name: str | None = None, **_: Any) -> None:
-        _apply(request, signer.sign(_asked(request, region_name or "")))
+        _apply(request, signer.sign(_store_request(request, region_name or "")))
 
     return S3Store(S3Client(properties, before_sign=signed))
 
 
-def _asked(request: Any, region: str) -> StoreRequest:
+def _store_request(request: Any, region: str) -> StoreRequest:
     headers = {
         str(name).lower(): _text(value)
         for name, value in request.headers.items()

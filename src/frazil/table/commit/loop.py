@@ -154,7 +154,7 @@ def commit(
                     abandon(operation)
                     return current
                 run = changes_again
-                committed = _swapped(catalog, operation, changes, current, sleep)
+                committed = _swap(catalog, operation, changes, current, sleep)
                 if committed.metadata_location != current.metadata_location:
                     turn.note(current)
         except LostRaceError as lost:
@@ -165,7 +165,7 @@ def commit(
         return committed
 
 
-def _swapped(
+def _swap(
     catalog: Catalog,
     operation: Operation,
     changes: Changes,

@@ -195,11 +195,11 @@ def with_chosen_ids(base: TableMetadata, updates: Sequence[Update]) -> tuple[Upd
     """
     names_ids = any(isinstance(update, AddSnapshot) for update in updates)
     return tuple(
-        _chosen(base, updates, place, names_ids=names_ids) for place in range(len(updates))
+        _with_chosen_id(base, updates, place, names_ids=names_ids) for place in range(len(updates))
     )
 
 
-def _chosen(
+def _with_chosen_id(
     base: TableMetadata, updates: Sequence[Update], place: int, *, names_ids: bool
 ) -> Update:
     update = updates[place]

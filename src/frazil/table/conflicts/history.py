@@ -253,8 +253,8 @@ class History:
 
     def _refusal(self, what: str) -> str:
         return (
-            f"the {self._operation} read {_called(self._from_snapshot)}, and since then {what}; "
-            f"run the {self._operation} again on the current snapshot"
+            f"the {self._operation} read {_snapshot_label(self._from_snapshot)}, and since then "
+            f"{what}; run the {self._operation} again on the current snapshot"
         )
 
     def _select(
@@ -274,9 +274,9 @@ class History:
             and (status is not EntryStatus.DELETED or manifest.has_deleted_files)
         ]
         for manifest in scope.among(self._metadata, own):
-            yield from self._changed(manifest, snapshot, status, scope)
+            yield from self._changed_files(manifest, snapshot, status, scope)
 
-    def _changed(
+    def _changed_files(
         self, manifest: ManifestFile, snapshot: Snapshot, status: EntryStatus, scope: Scope
     ) -> list[ChangedFile]:
         metadata = self._metadata
@@ -341,13 +341,13 @@ def snapshots_since(
     if from_snapshot is None and chain[-1].parent_snapshot_id is None:
         return tuple(found)
     raise ConflictError(
-        f"the {operation} read {_called(from_snapshot)}, but the history from there to snapshot "
-        f"{head.snapshot_id} is not known: the branch was rolled back or snapshots expired "
-        "meanwhile; read the table again"
+        f"the {operation} read {_snapshot_label(from_snapshot)}, but the history from there to "
+        f"snapshot {head.snapshot_id} is not known: the branch was rolled back or snapshots "
+        "expired meanwhile; read the table again"
     )
 
 
-def _called(snapshot_id: int | None) -> str:
+def _snapshot_label(snapshot_id: int | None) -> str:
     return "an empty branch" if snapshot_id is None else f"snapshot {snapshot_id}"
 
 

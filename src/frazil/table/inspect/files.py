@@ -140,7 +140,7 @@ class EntryTables:
     def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """What `partitions` adds up: sums over live files of a partition, content and snapshot."""
         [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
-        files = self._shown(_live(frame), self._counted_dtypes)
+        files = self._shown_rows(_live(frame), self._counted_dtypes)
         keys = [name for name in files.columns if name not in _SUMS]
         sums = [pl.col(name).sum() for name in _SUMS]
         counted = files.group_by(keys, maintain_order=True).agg(*sums, pl.len().alias(_FILES))
@@ -149,7 +149,7 @@ class EntryTables:
     def tallies(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Of each entry what partition statistics count."""
         [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
-        return self._shown(frame, self._tally_dtypes)
+        return self._shown_rows(frame, self._tally_dtypes)
 
     def no_tallies(self) -> pl.DataFrame:
         """`tallies` without rows."""
@@ -220,7 +220,7 @@ class EntryTables:
         [frame] = self._loader(io, ManifestCache(0)).entries([manifest])
         dtypes = {name: dtype for name, dtype in self._dtypes.items() if name not in MAPPED}
         row = pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW)
-        return self._shown(frame, dtypes).with_columns(row)
+        return self._shown_rows(frame, dtypes).with_columns(row)
 
     def _read(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Every entry with all that is known of it."""
@@ -233,13 +233,13 @@ class EntryTables:
         loader = self._loader(io, ManifestCache(0))
         [frame] = loader.entries([manifest], statistics=STATISTICS, values=values)
         metrics = _readable_metrics(frame, leaves)
-        return self._shown(frame.with_columns(metrics), self._dtypes)
+        return self._shown_rows(frame.with_columns(metrics), self._dtypes)
 
     def _loader(self, io: FileIO, cache: ManifestCache) -> ManifestLoader:
         specs = {spec.spec_id: spec for spec in self.specs}
         return ManifestLoader(io, specs, self.sources, cache)
 
-    def _shown(self, frame: pl.DataFrame, dtypes: dict[str, pl.DataType]) -> pl.DataFrame:
+    def _shown_rows(self, frame: pl.DataFrame, dtypes: dict[str, pl.DataType]) -> pl.DataFrame:
         found = {
             "file_format": frame["file_format"].str.to_uppercase(),
             "partition": self._partition_of(frame),
@@ -353,7 +353,9 @@ def _readable_metrics(frame: pl.DataFrame, leaves: Sequence[tuple[str, NestedFie
             for shown, statistic in _COUNTS.items()
         ]
         parts += [
-            _bound(field.field_type, frame[value_column(statistic, field.field_id)]).alias(shown)
+            _bound_values(field.field_type, frame[value_column(statistic, field.field_id)]).alias(
+                shown
+            )
             for shown, statistic in _BOUNDS.items()
         ]
         columns.append(pl.DataFrame(parts).to_struct(name))
@@ -361,7 +363,7 @@ def _readable_metrics(frame: pl.DataFrame, leaves: Sequence[tuple[str, NestedFie
     return pl.DataFrame(columns).to_struct(named) if columns else _nothing(frame).alias(named)
 
 
-def _bound(kind: IcebergType, values: pl.Series) -> pl.Series:
+def _bound_values(kind: IcebergType, values: pl.Series) -> pl.Series:
     if isinstance(kind, DecimalType):
         return decimals(values, kind.scale)
     decoded = values_of(kind, values)

@@ -39,7 +39,7 @@ _UNSHOWN_BOUNDS: Final = (GeometryType, GeographyType, UnknownType)
 _Column = tuple[str, IcebergType, bool, str | None]
 
 
-def _required(name: str, kind: IcebergType, doc: str | None = None) -> _Column:
+def _required_column(name: str, kind: IcebergType, doc: str | None = None) -> _Column:
     return name, kind, True, doc
 
 
@@ -66,16 +66,16 @@ def _map(key: IcebergType, value: IcebergType) -> MapType:
 
 HISTORY: Final = _struct(
     [
-        _required("made_current_at", _TIME),
-        _required("snapshot_id", _LONG),
+        _required_column("made_current_at", _TIME),
+        _required_column("snapshot_id", _LONG),
         _optional("parent_id", _LONG),
-        _required("is_current_ancestor", _BOOLEAN),
+        _required_column("is_current_ancestor", _BOOLEAN),
     ]
 )
 METADATA_LOG_ENTRIES: Final = _struct(
     [
-        _required("timestamp", _TIME),
-        _required("file", _STRING),
+        _required_column("timestamp", _TIME),
+        _required_column("file", _STRING),
         _optional("latest_snapshot_id", _LONG),
         _optional("latest_schema_id", _INT),
         _optional("latest_sequence_number", _LONG),
@@ -83,8 +83,8 @@ METADATA_LOG_ENTRIES: Final = _struct(
 )
 SNAPSHOTS: Final = _struct(
     [
-        _required("committed_at", _TIME),
-        _required("snapshot_id", _LONG),
+        _required_column("committed_at", _TIME),
+        _required_column("snapshot_id", _LONG),
         _optional("parent_id", _LONG),
         _optional("operation", _STRING),
         _optional("manifest_list", _STRING),
@@ -93,9 +93,9 @@ SNAPSHOTS: Final = _struct(
 )
 REFS: Final = _struct(
     [
-        _required("name", _STRING),
-        _required("type", _STRING),
-        _required("snapshot_id", _LONG),
+        _required_column("name", _STRING),
+        _required_column("type", _STRING),
+        _required_column("snapshot_id", _LONG),
         _optional("max_reference_age_in_ms", _LONG),
         _optional("min_snapshots_to_keep", _INT),
         _optional("max_snapshot_age_in_ms", _LONG),
@@ -107,7 +107,7 @@ REFS: Final = _struct(
 _SUMMARIES: Final = _list(
     _struct(
         [
-            _required("contains_null", _BOOLEAN),
+            _required_column("contains_null", _BOOLEAN),
             _optional("contains_nan", _BOOLEAN),
             _optional("lower_bound", _STRING),
             _optional("upper_bound", _STRING),
@@ -115,29 +115,29 @@ _SUMMARIES: Final = _list(
     )
 )
 _DELETE_COUNTS: Final = (
-    _required("added_delete_files_count", _INT),
-    _required("existing_delete_files_count", _INT),
-    _required("deleted_delete_files_count", _INT),
+    _required_column("added_delete_files_count", _INT),
+    _required_column("existing_delete_files_count", _INT),
+    _required_column("deleted_delete_files_count", _INT),
 )
 MANIFESTS: Final = _struct(
     [
-        _required("content", _INT),
-        _required("path", _STRING),
-        _required("length", _LONG),
-        _required("partition_spec_id", _INT),
-        _required("added_snapshot_id", _LONG),
-        _required("added_data_files_count", _INT),
-        _required("existing_data_files_count", _INT),
-        _required("deleted_data_files_count", _INT),
+        _required_column("content", _INT),
+        _required_column("path", _STRING),
+        _required_column("length", _LONG),
+        _required_column("partition_spec_id", _INT),
+        _required_column("added_snapshot_id", _LONG),
+        _required_column("added_data_files_count", _INT),
+        _required_column("existing_data_files_count", _INT),
+        _required_column("deleted_data_files_count", _INT),
         *_DELETE_COUNTS,
-        _required("partition_summaries", _SUMMARIES),
+        _required_column("partition_summaries", _SUMMARIES),
     ]
 )
 ALL_MANIFESTS: Final = _struct(
     [
-        _required("content", _INT),
-        _required("path", _STRING),
-        _required("length", _LONG),
+        _required_column("content", _INT),
+        _required_column("path", _STRING),
+        _required_column("length", _LONG),
         _optional("partition_spec_id", _INT),
         _optional("added_snapshot_id", _LONG),
         _optional("added_data_files_count", _INT),
@@ -145,7 +145,7 @@ ALL_MANIFESTS: Final = _struct(
         _optional("deleted_data_files_count", _INT),
         *_DELETE_COUNTS,
         _optional("partition_summaries", _SUMMARIES),
-        _required("reference_snapshot_id", _LONG),
+        _required_column("reference_snapshot_id", _LONG),
         _optional("key_metadata", _BINARY),
     ]
 )
@@ -155,13 +155,13 @@ _PARTITION: Final = "Partition data tuple, schema based on the partition spec"
 _REFERENCED: Final = "Fully qualified location (URI with FS scheme) of a data file that all deletes"
 _FILE_BEFORE: Final = (
     _optional("content", _INT, _CONTENT),
-    _required("file_path", _STRING, "Location URI with FS scheme"),
-    _required("file_format", _STRING, "File format name: avro, orc, or parquet"),
+    _required_column("file_path", _STRING, "Location URI with FS scheme"),
+    _required_column("file_format", _STRING, "File format name: avro, orc, or parquet"),
     _optional("spec_id", _INT, "Partition spec ID"),
 )
 _FILE_AFTER: Final = (
-    _required("record_count", _LONG, "Number of records in the file"),
-    _required("file_size_in_bytes", _LONG, "Total file size in bytes"),
+    _required_column("record_count", _LONG, "Number of records in the file"),
+    _required_column("file_size_in_bytes", _LONG, "Total file size in bytes"),
     _optional("column_sizes", _map(_INT, _LONG), "Map of column id to total size on disk"),
     _optional(
         "value_counts", _map(_INT, _LONG), "Map of column id to total count, including null and NaN"
@@ -197,7 +197,7 @@ def partition_struct_type(metadata: TableMetadata) -> StructType:
 
 def file_struct(partition: StructType) -> StructType:
     """A data or delete file; without `partition` where no spec has fields."""
-    own = [_required("partition", partition, _PARTITION)] if partition.fields else []
+    own = [_required_column("partition", partition, _PARTITION)] if partition.fields else []
     return _struct([*_FILE_BEFORE, *own, *_FILE_AFTER])
 
 
@@ -211,11 +211,11 @@ def entries_struct(schema: Schema, partition: StructType) -> StructType:
     """The tables `entries` and `all_entries`."""
     return _struct(
         [
-            _required("status", _INT),
+            _required_column("status", _INT),
             _optional("snapshot_id", _LONG),
             _optional("sequence_number", _LONG),
             _optional("file_sequence_number", _LONG),
-            _required("data_file", file_struct(partition)),
+            _required_column("data_file", file_struct(partition)),
             _metrics_column(schema),
         ]
     )
@@ -244,16 +244,16 @@ def maps_struct(schema: Schema) -> StructType:
 
 def holdings_struct(partition: StructType) -> StructType:
     """What `partitions` adds up."""
-    own = [_required("partition", partition)] if partition.fields else []
+    own = [_required_column("partition", partition)] if partition.fields else []
     return _struct(
         [
             *own,
-            _required("spec_id", _INT),
-            _required("content", _INT),
-            _required("record_count", _LONG),
-            _required("file_size_in_bytes", _LONG),
+            _required_column("spec_id", _INT),
+            _required_column("content", _INT),
+            _required_column("record_count", _LONG),
+            _required_column("file_size_in_bytes", _LONG),
             _optional("snapshot_id", _LONG),
-            _required("file_count", _LONG),
+            _required_column("file_count", _LONG),
         ]
     )
 
@@ -261,7 +261,9 @@ def holdings_struct(partition: StructType) -> StructType:
 def partitions_struct(partition: StructType) -> StructType:
     """The table `partitions`; without `partition` and `spec_id` where no spec has fields."""
     own = (
-        [_required("partition", partition), _required("spec_id", _INT)] if partition.fields else []
+        [_required_column("partition", partition), _required_column("spec_id", _INT)]
+        if partition.fields
+        else []
     )
     at = "Commit time of snapshot that last updated this partition"
     by = "Id of snapshot that last updated this partition"
@@ -269,13 +271,15 @@ def partitions_struct(partition: StructType) -> StructType:
     return _struct(
         [
             *own,
-            _required("record_count", _LONG, "Count of records in data files"),
-            _required("file_count", _INT, "Count of data files"),
-            _required("total_data_file_size_in_bytes", _LONG, "Total size in bytes of data files"),
-            _required("position_delete_record_count", _LONG, deletes[0].format("position")),
-            _required("position_delete_file_count", _INT, deletes[1].format("position")),
-            _required("equality_delete_record_count", _LONG, deletes[0].format("equality")),
-            _required("equality_delete_file_count", _INT, deletes[1].format("equality")),
+            _required_column("record_count", _LONG, "Count of records in data files"),
+            _required_column("file_count", _INT, "Count of data files"),
+            _required_column(
+                "total_data_file_size_in_bytes", _LONG, "Total size in bytes of data files"
+            ),
+            _required_column("position_delete_record_count", _LONG, deletes[0].format("position")),
+            _required_column("position_delete_file_count", _INT, deletes[1].format("position")),
+            _required_column("equality_delete_record_count", _LONG, deletes[0].format("equality")),
+            _required_column("equality_delete_file_count", _INT, deletes[1].format("equality")),
             _optional("last_updated_at", _TIME, at),
             _optional("last_updated_snapshot_id", _LONG, by),
         ]
@@ -287,7 +291,7 @@ def position_deletes_struct(
 ) -> StructType:
     """The table `position_deletes`; where a vector lies is told from version 3 on."""
     own = (
-        [_required("partition", partition, "Partition that position delete row belongs to")]
+        [_required_column("partition", partition, "Partition that position delete row belongs to")]
         if partition.fields
         else []
     )
@@ -297,12 +301,16 @@ def position_deletes_struct(
     ]
     return _struct(
         [
-            _required("file_path", _STRING, "Path of a file in which a deleted row is stored"),
-            _required("pos", _LONG, "Ordinal position of a deleted row in the data file"),
+            _required_column(
+                "file_path", _STRING, "Path of a file in which a deleted row is stored"
+            ),
+            _required_column("pos", _LONG, "Ordinal position of a deleted row in the data file"),
             _optional("row", schema.as_struct(), "Deleted row values"),
             *own,
-            _required("spec_id", _INT, "Spec ID used to track the file containing a row"),
-            _required("delete_file_path", _STRING, "Path of the file in which a row is stored"),
+            _required_column("spec_id", _INT, "Spec ID used to track the file containing a row"),
+            _required_column(
+                "delete_file_path", _STRING, "Path of the file in which a row is stored"
+            ),
             *(vector if format_version >= 3 else []),
         ]
     )

@@ -114,7 +114,7 @@ class ManifestFiles:
             carried
             for source in sources
             for entry, carry in zip(entries_in(metadata, source), source.carry, strict=True)
-            if (carried := _carried(entry, Carry(carry), snapshot_id)) is not None
+            if (carried := _carry_entry(entry, Carry(carry), snapshot_id)) is not None
         ]
         return self._write(
             path, metadata, entries, spec_id=spec_id, content=content, snapshot_id=snapshot_id
@@ -303,7 +303,7 @@ def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
     return dataclasses.replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
 
 
-def _carried(entry: ManifestEntry, carry: Carry, snapshot_id: int) -> ManifestEntry | None:
+def _carry_entry(entry: ManifestEntry, carry: Carry, snapshot_id: int) -> ManifestEntry | None:
     match carry:
         case Carry.DROPPED:
             return None

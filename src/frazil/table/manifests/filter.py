@@ -150,7 +150,7 @@ class ManifestFilter:
         rewritten: dict[str, _Filtered] = {}
         for start in range(0, len(chosen), _MANIFESTS_AT_ONCE):
             some = chosen[start : start + _MANIFESTS_AT_ONCE]
-            rewritten |= self._filtered(metadata, some, snapshot_id)
+            rewritten |= self._filter_manifests(metadata, some, snapshot_id)
         results = [
             rewritten.get(manifest.manifest_path) or _Filtered(manifest, ())
             for manifest in manifests
@@ -181,7 +181,7 @@ class ManifestFilter:
                 self._key_partitions.add(self._keys[key].spec_id, self._keys[key].partition)
         self._holding = frozenset(holding)
 
-    def _filtered(
+    def _filter_manifests(
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot_id: int
     ) -> dict[str, _Filtered]:
         """The results of manifests that may hold what is chosen, by path."""
@@ -231,7 +231,7 @@ class ManifestFilter:
         snapshot_id: int,
     ) -> _Filtered:
         """Open the manifest only where its columns say that something is chosen."""
-        chosen = self._chosen(metadata, manifest, frame)
+        chosen = self._chosen_rows(metadata, manifest, frame)
         if not chosen.any():
             return _Filtered(manifest, ())
         container = self._files.container_of(manifest)
@@ -241,7 +241,7 @@ class ManifestFilter:
     def _rewrite(
         self, metadata: TableMetadata, source: CarriedEntries, snapshot_id: int
     ) -> _Filtered:
-        chosen = self._chosen(metadata, source.manifest, source.entries)
+        chosen = self._chosen_rows(metadata, source.manifest, source.entries)
         if not chosen.any():
             return _Filtered(source.manifest, ())
         source = replace(source, carry=self._carry(source.entries, chosen))
@@ -271,7 +271,7 @@ class ManifestFilter:
         )
         return _Filtered(written, self._files.files_at(metadata, source, chosen.arg_true()))
 
-    def _chosen(
+    def _chosen_rows(
         self, metadata: TableMetadata, manifest: ManifestFile, frame: pl.DataFrame
     ) -> pl.Series:
         row_filter = self._row_filter

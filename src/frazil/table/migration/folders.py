@@ -83,7 +83,7 @@ def files_of_folders(frame: pl.DataFrame, partitions: dict[str, str], root: str)
     `frame` has columns ``path`` and ``folder``; `partitions` say by folder
     ``city=Oslo/day=2024-01-31``.
     """
-    values = {folder: _parsed(text, root) for folder, text in partitions.items()}
+    values = {folder: _parse_folder(text, root) for folder, text in partitions.items()}
     names = _names_of(values.values(), root)
     texts = pl.DataFrame(
         {
@@ -113,7 +113,7 @@ def _names_of(folders: Iterable[Sequence[tuple[str, str | None]]], root: str) ->
     return found[0] if found else ()
 
 
-def _parsed(folder: str, root: str) -> tuple[tuple[str, str | None], ...]:
+def _parse_folder(folder: str, root: str) -> tuple[tuple[str, str | None], ...]:
     """The names and texts of a folder below the root."""
     if not folder:
         return ()

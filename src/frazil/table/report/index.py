@@ -178,7 +178,7 @@ def _row(entry: LakeEntry, address: str | None) -> str:
     if entry.problem is not None:
         note = f'<small class="bad">cannot be loaded: {html_text(entry.problem)}</small>'
     elif entry.comment:
-        note = f"<small>{html_text(_shortened(entry.comment))}</small>"
+        note = f"<small>{html_text(_short_text(entry.comment))}</small>"
     size = _UNKNOWN if entry.size_in_bytes is None else html_size(entry.size_in_bytes)
     changed = _UNKNOWN if entry.changed_ms is None else utc_text(entry.changed_ms)
     worst = None if entry.health is None else entry.health[0].score
@@ -216,7 +216,7 @@ def _health(entry: LakeEntry) -> str:
     return f"{worst}" if worst == best else f"{worst} to {best}"
 
 
-def _shortened(text: str) -> str:
+def _short_text(text: str) -> str:
     return text if len(text) <= _LONGEST_COMMENT else f"{text[:_LONGEST_COMMENT]}…"
 
 

@@ -218,7 +218,7 @@ def _snapshots(metadata: TableMetadata) -> str:
         [
             (
                 utc_text(each.timestamp_ms), str(each.snapshot_id), each.operation or "?",
-                *(_told(each, key) for key in _SUMMARY_KEYS),
+                *(_summary_value(each, key) for key in _SUMMARY_KEYS),
             )
             for each in newest[:_MOST_ROWS]
         ],
@@ -241,7 +241,7 @@ _SUMMARY_KEYS: Final = (
 )
 
 
-def _told(snapshot: Snapshot, key: str) -> int | str:
+def _summary_value(snapshot: Snapshot, key: str) -> int | str:
     """What a summary says: a count, or whatever stands there instead."""
     count = count_in(snapshot.summary, key)
     return (snapshot.summary or {}).get(key, 0) if count is None else count

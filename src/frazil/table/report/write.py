@@ -107,7 +107,7 @@ def write_lake_report(
     progress = _Progress(on_progress, len(names.tables))
 
     def described(name: Identifier) -> LakeEntry:
-        entry, page = _described(catalog, name)
+        entry, page = _describe_table(catalog, name)
         if page is not None:
             _write(pages / page_file(name), page)
         progress.one()
@@ -150,7 +150,7 @@ class _Progress:
             self._tell(LakeReportProgress(self._tables, self._done))
 
 
-def _described(catalog: Catalog, name: Identifier) -> tuple[LakeEntry, str | None]:
+def _describe_table(catalog: Catalog, name: Identifier) -> tuple[LakeEntry, str | None]:
     """What the index says of a table, and its page; no page where it cannot be loaded."""
     told = _told_of(catalog)
     try:

@@ -57,7 +57,7 @@ class CorrectEntries(SnapshotProducer):
         before: list[DataFile] = []
         result = []
         for manifest in self.files.manifests_of(parent):
-            written, wrong = self._corrected(base, manifest)
+            written, wrong = self._correct_manifest(base, manifest)
             result.append(written)
             before += (entry.data_file for entry in wrong)
         self.before = tuple(before)
@@ -70,7 +70,7 @@ class CorrectEntries(SnapshotProducer):
             REPLACE, metadata=base, parent=parent, added=self.after, removed=self.before
         )
 
-    def _corrected(
+    def _correct_manifest(
         self, base: TableMetadata, manifest: ManifestFile
     ) -> tuple[ManifestFile, tuple[ManifestEntry, ...]]:
         return self._written.get_or_make(base, manifest, lambda: self._write(base, manifest))

@@ -180,10 +180,10 @@ class BranchOperation:
     def note_read(self, base: TableMetadata, from_snapshot: int | None) -> int | None:
         """Return the committed snapshot that `from_snapshot` stood for in the first try."""
         if from_snapshot not in self._read:
-            self._read[from_snapshot] = self._committed(base, from_snapshot)
+            self._read[from_snapshot] = self._committed_ancestor(base, from_snapshot)
         return self._read[from_snapshot]
 
-    def _committed(self, base: TableMetadata, snapshot_id: int | None) -> int | None:
+    def _committed_ancestor(self, base: TableMetadata, snapshot_id: int | None) -> int | None:
         """The snapshot, or the nearest before it that is not of the operation's transaction."""
         if snapshot_id not in self.own_snapshots:
             return snapshot_id

@@ -77,7 +77,7 @@ class RewriteManifests(SnapshotProducer):
     def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
         """Return one more snapshot, or nothing where no manifest is worth a rewrite."""
         parent = self.head(base)
-        if not any(self._chosen(base, parent, content) for content in ManifestContent):
+        if not any(self._chosen_manifests(base, parent, content) for content in ManifestContent):
             nothing: list[Update] = []
             return Changes.of(base, nothing)
         return super().changes(base, committed=committed)
@@ -89,8 +89,8 @@ class RewriteManifests(SnapshotProducer):
         rewritten: list[ManifestFile] = []
         added: list[ManifestFile] = []
         for content in (ManifestContent.DATA, ManifestContent.DELETES):
-            chosen = self._chosen(base, parent, content)
-            new = self._clustered(base, chosen, content) if chosen else []
+            chosen = self._chosen_manifests(base, parent, content)
+            new = self._cluster_manifests(base, chosen, content) if chosen else []
             gone = {manifest.manifest_path for manifest in chosen}
             result += new
             result += (
@@ -114,7 +114,7 @@ class RewriteManifests(SnapshotProducer):
             "entries-processed": str(sum(_live_count(manifest) for manifest in self.added)),
         }
 
-    def _chosen(
+    def _chosen_manifests(
         self, base: TableMetadata, parent: Snapshot | None, content: ManifestContent
     ) -> list[ManifestFile]:
         """The manifests of one content to rewrite; a single one of a good size is left.
@@ -135,7 +135,7 @@ class RewriteManifests(SnapshotProducer):
         )
         return [] if is_good else found
 
-    def _clustered(
+    def _cluster_manifests(
         self, base: TableMetadata, chosen: Sequence[ManifestFile], content: ManifestContent
     ) -> list[ManifestFile]:
         size = sum(manifest.manifest_length for manifest in chosen)

@@ -109,7 +109,7 @@ class RowDelta(MergingProducer):
         if not history.snapshots:
             return
         changed = (self._changed or ()) if options.check_deletes else ()
-        gone = self._moved(history, changed, base, parent)
+        gone = self._move_deletes(history, changed, base, parent)
         changed = tuple(file for file in changed if file.file_path not in gone)
         check_data_files_exist(history, self._about - gone)
         check_replaced_files_exist(history, data_files=self.removed_data.chosen_files)
@@ -180,7 +180,7 @@ class RowDelta(MergingProducer):
                 raise ValidationError(f"two deletion vectors were given for {about}; merge them")
             self._new_vectors[about] = delete
 
-    def _moved(
+    def _move_deletes(
         self,
         history: History,
         changed: Sequence[DataFile],

@@ -162,7 +162,7 @@ class GlueConnection:
             answer: dict[str, Any] = getattr(client, operation)(**arguments)
             return answer
         except self._failures.ClientError as error:
-            raise self._said(error) from None
+            raise self._error_of_answer(error) from None
         except self._failures.ParamValidationError as error:
             raise ValidationError(f"Glue cannot take that: {self._plain(error)}") from None
         except self._failures.BotoCoreError as error:
@@ -190,7 +190,7 @@ class GlueConnection:
             )
         return StorageError(f"{where} failed: {refusal}")
 
-    def _said(self, error: Any) -> RefusalError | NoAnswerError:
+    def _error_of_answer(self, error: Any) -> RefusalError | NoAnswerError:
         found = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         code, reason = str(found.get("Code", "")), self._plain(found.get("Message", ""))

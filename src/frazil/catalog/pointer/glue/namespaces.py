@@ -53,7 +53,7 @@ class GlueNamespaces:
 
     def properties_of(self, namespace: Identifier) -> dict[str, str]:
         """Return a namespace's properties; NoSuchNamespaceError if it is not there."""
-        return database_properties(self._required(namespace))
+        return database_properties(self._require_database(namespace))
 
     def create(self, namespace: Identifier, properties: Mapping[str, str]) -> None:
         """Make a database; NamespaceAlreadyExistsError if it is there."""
@@ -74,7 +74,7 @@ class GlueNamespaces:
         self, namespace: Identifier, updates: Mapping[str, str], removals: Sequence[str]
     ) -> None:
         """Set and remove properties; of two writers at the same moment the later one wins."""
-        before = self._required(namespace)
+        before = self._require_database(namespace)
         found = database_properties(before)
         kept = {key: value for key, value in found.items() if key not in removals}
         wanted = {**kept, **updates}
@@ -92,7 +92,7 @@ class GlueNamespaces:
 
     def drop(self, namespace: Identifier) -> None:
         """Remove a database."""
-        self._required(namespace)
+        self._require_database(namespace)
         # Glue would remove the tables with it.
         for entry in self._glue.pages("get_tables", "TableList", DatabaseName=namespace[0]):
             if entry is not None:
@@ -112,7 +112,7 @@ class GlueNamespaces:
         answer = self._glue.find("get_database", Name=namespace[0])
         return None if answer is None else answer["Database"]
 
-    def _required(self, namespace: Identifier) -> dict[str, Any]:
+    def _require_database(self, namespace: Identifier) -> dict[str, Any]:
         found = self._find(namespace)
         if found is None:
             raise self._tables.no_namespace(namespace)

@@ -95,7 +95,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         staged = super().stage_table(identifier, metadata)
         if find_record(self._metastores, staged.identifier) is not None:
-            raise self._taken(staged.identifier)
+            raise self._taken_name_error(staged.identifier)
         return staged
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
@@ -103,8 +103,8 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
         self._require_namespace(new[:-1])
         table = self.load_table(old)
         if find_record(self._metastores, new) is not None:
-            raise self._taken(new)
-        with self._locked(table) as lock:
+            raise self._taken_name_error(new)
+        with self._hold_lock(table) as lock:
             record = self._record_at(table)
             require_external(record, old)
             identity = identity_of(record)
@@ -122,7 +122,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
             except ValidationError:
                 # Hive answers in this way whatever it was that came between.
                 if find_record(self._metastores, new) is not None:
-                    raise self._taken(new) from None
+                    raise self._taken_name_error(new) from None
                 raise
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
@@ -158,13 +158,13 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
         except CommitFailedError:
             # A metastore may answer with what its database said of the second of two records.
             if find_record(self._metastores, table.identifier) is not None:
-                raise self._taken(table.identifier) from None
+                raise self._taken_name_error(table.identifier) from None
             raise
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         name, table = base.identifier, self._successor(base, updated)
         with self._metadata_file(table) as sending:
-            with self._locked(base) as lock:
+            with self._hold_lock(base) as lock:
                 record = self._record_at(base)
                 set_table(record, base, table, self._form)
                 try:
@@ -243,7 +243,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
 
     # -- changes of records ----------------------------------------------------------------------
 
-    def _locked(self, base: LoadedTable) -> contextlib.AbstractContextManager[HeldLock | None]:
+    def _hold_lock(self, base: LoadedTable) -> contextlib.AbstractContextManager[HeldLock | None]:
         """Hold the lock for a change of a table as it was; who waits looks whether it still is."""
         if lock_enabled(base.metadata.properties, self._form):
             return self._locks.held(base.identifier, lambda: self._record_at(base))
@@ -292,7 +292,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
             self._metastores.read(lambda client: client.get_table_objects_by_name_req(asked)).tables
         )
 
-    def _taken(self, name: Identifier) -> TableAlreadyExistsError:
+    def _taken_name_error(self, name: Identifier) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(
             f"a table of {shown(name)} exists in {self.name}, or a view of that name"
         )

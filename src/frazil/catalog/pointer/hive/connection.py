@@ -107,7 +107,7 @@ class Metastores:
         try:
             return self.repeat(call)
         except AnsweredError as error:
-            raise self._answered(error) from None
+            raise self._error_of_answer(error) from None
 
     def find(self, call: Callable[[Any], Result]) -> Result | None:
         """Return what `read` gives; None where what the call names is not there.
@@ -119,7 +119,7 @@ class Metastores:
         except NotThereError:
             return None
         except AnsweredError as error:
-            raise self._answered(error) from None
+            raise self._error_of_answer(error) from None
 
     def repeat(self, call: Callable[[Any], Result]) -> Result:
         """Return what a call gives that may be sent again.
@@ -129,9 +129,9 @@ class Metastores:
         """
         tries = len(self._settings.addresses) + 1
         for left in reversed(range(tries)):
-            connection = self._connected()
+            connection = self._unused_connection()
             try:
-                return self._called(call, connection)
+                return self._send_call(call, connection)
             except AccessDeniedError:
                 raise
             except _BROKEN as error:
@@ -146,12 +146,12 @@ class Metastores:
         us in, and nothing was changed; StorageError: no server can be reached, and nothing was
         sent; UnansweredError: it was sent and no answer came.
         """
-        connection = self._connected()
+        connection = self._unused_connection()
         was_begun = sending is not None and sending.is_begun
         if sending is not None:
             sending.begin()
         try:
-            return self._called(call, connection)
+            return self._send_call(call, connection)
         except AccessDeniedError as error:
             if error.__cause__ is not None:
                 # The connection broke, and may have carried the call out before.
@@ -169,7 +169,7 @@ class Metastores:
         for connection in ended:
             connection.transport.close()
 
-    def _called(self, call: Callable[[Any], Result], connection: MetastoreConnection) -> Result:
+    def _send_call(self, call: Callable[[Any], Result], connection: MetastoreConnection) -> Result:
         is_kept = False
         try:
             result = call(connection.client)
@@ -193,7 +193,7 @@ class Metastores:
             else:
                 connection.transport.close()
 
-    def _connected(self) -> MetastoreConnection:
+    def _unused_connection(self) -> MetastoreConnection:
         """Return a connection that nobody else uses."""
         while True:
             with self._lock:
@@ -208,7 +208,7 @@ class Metastores:
         failures, is_denied = [], False
         for address in (self._address, *others):
             try:
-                with self._opened(address) as transport:
+                with self._open_transport(address) as transport:
                     client = self._service.Client(TBinaryProtocolAccelerated(transport))
                     if self._settings.user is not None:
                         client.set_ugi(self._settings.user, list(self._settings.groups))
@@ -231,7 +231,7 @@ class Metastores:
         )
 
     @contextmanager
-    def _opened(self, address: Address) -> Iterator[Any]:
+    def _open_transport(self, address: Address) -> Iterator[Any]:
         socket = TSocket(address.host, address.port, socket_keepalive=True)
         socket.setTimeout(self._settings.connect_seconds * 1000)
         service = self._settings.kerberos_service
@@ -247,7 +247,7 @@ class Metastores:
             transport.close()
             raise
 
-    def _answered(self, error: AnsweredError) -> StorageError:
+    def _error_of_answer(self, error: AnsweredError) -> StorageError:
         return StorageError(
             f"the metastore {self._address} of the hive catalog {self._name} failed: "
             f"{error.message}"

@@ -120,7 +120,7 @@ class TableLocks:
         try:
             if not is_free:
                 still_needed()
-            lock = self._held(self._granted(name, still_needed))
+            lock = self._held_lock(self._wait_for_grant(name, still_needed))
             beats = threading.Thread(target=lock.keep, args=(self._times.heartbeat,), daemon=True)
             beats.start()
             try:
@@ -133,9 +133,9 @@ class TableLocks:
         finally:
             turn.lock.release()
 
-    def _granted(self, name: Identifier, still_needed: Callable[[], object]) -> int:
+    def _wait_for_grant(self, name: Identifier, still_needed: Callable[[], object]) -> int:
         types = thrift_types()
-        lock_id, state = self._created(name)
+        lock_id, state = self._create_lock(name)
         asked = types.CheckLockRequest(lockid=lock_id)
         try:
             deadline, pause = time.monotonic() + self._times.timeout, self._times.check_min
@@ -144,7 +144,7 @@ class TableLocks:
                     raise self._late(name, self._holders(name, lock_id), lock_id)
                 time.sleep(pause)
                 pause = min(pause * 1.5, self._times.check_max)
-                state = self._asked(lambda client: client.check_lock(asked), name).state
+                state = self._ask_metastore(lambda client: client.check_lock(asked), name).state
                 if state == types.LockState.WAITING:
                     still_needed()
             if state != types.LockState.ACQUIRED:
@@ -157,7 +157,7 @@ class TableLocks:
             raise
         return lock_id
 
-    def _created(self, name: Identifier) -> tuple[int, int]:
+    def _create_lock(self, name: Identifier) -> tuple[int, int]:
         """Ask for a lock; one that was made by a call without an answer is found by its mark."""
         types, mark = thrift_types(), f"Frazil-{uuid.uuid4()}"
         component = types.LockComponent(
@@ -175,19 +175,19 @@ class TableLocks:
         deadline, pause = time.monotonic() + self._times.creation_timeout, self._times.creation_min
         while True:
             try:
-                made = self._asked(
+                made = self._ask_metastore(
                     lambda client: client.lock(request), name, send=self._metastores.change
                 )
                 return made.lockid, made.state
             except CommitFailedError:
                 # A metastore may fail to look at a lock that it has noted.
                 with after_the_change(f"a lock on {shown(name)} was not given back"):
-                    for lock in self._marked(name, mark):
+                    for lock in self._locks_with_mark(name, mark):
                         self._unlock(lock.lockid)
                 raise
             except UnansweredError as error:
                 failure = StorageError(str(error))
-                for lock in self._marked(name, mark):
+                for lock in self._locks_with_mark(name, mark):
                     return lock.lockid, lock.state
             except StorageError as error:
                 failure = error
@@ -196,7 +196,7 @@ class TableLocks:
             time.sleep(pause)
             pause = min(pause * 2, self._times.creation_max)
 
-    def _asked(
+    def _ask_metastore(
         self,
         call: Callable[[Any], Any],
         name: Identifier,
@@ -219,7 +219,7 @@ class TableLocks:
         asked = thrift_types().ShowLocksRequest(dbname=name[0], tablename=name[1])
         return list(self._metastores.read(lambda client: client.show_locks(asked)).locks or ())
 
-    def _marked(self, name: Identifier, mark: str) -> list[Any]:
+    def _locks_with_mark(self, name: Identifier, mark: str) -> list[Any]:
         return [lock for lock in self._locks(name) if lock.agentInfo == mark]
 
     def _holders(self, name: Identifier, own: int) -> str:
@@ -239,7 +239,7 @@ class TableLocks:
             f"after its metastore.txn.timeout; commit again then"
         )
 
-    def _held(self, lock_id: int) -> HeldLock:
+    def _held_lock(self, lock_id: int) -> HeldLock:
         request = thrift_types().HeartbeatRequest(lockid=lock_id)
         return HeldLock(
             lock_id, lambda: self._metastores.read(lambda client: client.heartbeat(request))

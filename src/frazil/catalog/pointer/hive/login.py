@@ -50,7 +50,7 @@ class TicketUser:
             principal = str(kerberos.authGSSClientUserName(context))
         except kerberos.KrbError as error:
             if self._last is None:
-                reason = _advised(error)
+                reason = _advice_for(error)
                 raise AccessDeniedError(f"no ticket of Kerberos is at hand: {reason}") from None
             return self._last
         self._last = principal.partition("@")[0].partition("/")[0]
@@ -114,10 +114,10 @@ class AnonymousSocket:
             found = bytes(self._socket.read(size))
         except (TTransportException, OSError) as error:
             if not self._is_answered and self._wants_login():
-                raise self._denied() from error
+                raise self._denial() from error
             raise
         if not self._is_answered and found[:1] in _REFUSALS:
-            raise self._denied()
+            raise self._denial()
         self._is_answered = True
         return found
 
@@ -130,7 +130,7 @@ class AnonymousSocket:
         except OSError:
             return False
 
-    def _denied(self) -> AccessDeniedError:
+    def _denial(self) -> AccessDeniedError:
         return AccessDeniedError(
             f"the metastore {self._socket.host}:{self._socket.port} wants a login by Kerberos: set "
             f"hive.kerberos-authentication=true"
@@ -157,32 +157,32 @@ class _Login:
             return bytes(self._client.process(challenge) or b"")
         except Exception as error:
             if _code(error) == _NO_KDC:
-                raise TTransportException(TTransportException.UNKNOWN, _said(error)) from None
+                raise TTransportException(TTransportException.UNKNOWN, _reason_of(error)) from None
             raise AccessDeniedError(
-                f"no login by Kerberos as a client of {self.principal}: {_advised(error)}"
+                f"no login by Kerberos as a client of {self.principal}: {_advice_for(error)}"
             ) from None
 
     def wrap(self, data: bytes) -> bytes:
-        return self._worked(self._client.wrap, data)
+        return self._process(self._client.wrap, data)
 
     def unwrap(self, data: bytes) -> bytes:
-        return self._worked(self._client.unwrap, data)
+        return self._process(self._client.unwrap, data)
 
     def dispose(self) -> None:
         self._client.dispose()
 
-    def _worked(self, work: Any, data: bytes) -> bytes:
+    def _process(self, work: Any, data: bytes) -> bytes:
         try:
             return bytes(work(data))
         except Exception as error:
-            raise TTransportException(TTransportException.UNKNOWN, _said(error)) from None
+            raise TTransportException(TTransportException.UNKNOWN, _reason_of(error)) from None
 
 
-def _advised(error: BaseException) -> str:
-    return f"{_said(error)}; {_ADVICE.get(_code(error), 'klist shows the tickets at hand')}"
+def _advice_for(error: BaseException) -> str:
+    return f"{_reason_of(error)}; {_ADVICE.get(_code(error), 'klist shows the tickets at hand')}"
 
 
-def _said(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     message, _ = _cause(error)
     return message
 

@@ -73,7 +73,7 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
         by_name = _by_name(commits)
         pointers = self._rows.locations_of(by_name)
         moves = [
-            self._prepared(name, by_name[name], pointers.get(name))
+            self._checked_move(name, by_name[name], pointers.get(name))
             for name in sorted(by_name, key=row_key)
         ]
         moving = [move for move in moves if move.moves]
@@ -129,13 +129,13 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
                         "more files by write.metadata.previous-versions-max"
                     ) from error
                 return now
-            return self._loaded(identifier, metadata, location)
+            return self._loaded_table(identifier, metadata, location)
 
         return load
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _prepared(self, name: Identifier, commit: TableCommit, location: str | None) -> _Move:
+    def _checked_move(self, name: Identifier, commit: TableCommit, location: str | None) -> _Move:
         """What the commit makes of the table, checked."""
         creates = any(isinstance(each, AssertCreate) for each in commit.requirements)
         if location is None:
@@ -144,12 +144,14 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
             self._require_namespace(name[:-1])
             check_requirements(None, commit.requirements)
             made = apply_updates(None, commit.updates)
-            return _Move(None, self._loaded(name, made, new_metadata_file_path(made, version=0)))
+            return _Move(
+                None, self._loaded_table(name, made, new_metadata_file_path(made, version=0))
+            )
         if creates:
             raise TableAlreadyExistsError(f"the table {shown(name)} exists in {self.name}")
         if commit.base is not None:
             self._check_pointer(name, commit.base.metadata_location, location)
-        current = self._loaded(name, read_pointed_metadata(self.io, location), location)
+        current = self._loaded_table(name, read_pointed_metadata(self.io, location), location)
         check_requirements(current.metadata, commit.requirements)
         updated = apply_updates(current.metadata, commit.updates)
         if updated is current.metadata:

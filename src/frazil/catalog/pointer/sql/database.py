@@ -73,7 +73,7 @@ class Database:
         Raises CommitFailedError: the database undid every try for other writers' sake;
         StorageError: the database failed.
         """
-        return self._tried(lambda: self._query(work), None)
+        return self._run_with_retries(lambda: self._query(work), None)
 
     def change(
         self,
@@ -98,7 +98,7 @@ class Database:
         """
         sent = sending if sending is not None else Sending()
         try:
-            self._tried(lambda: self._commit(work, sent), taken)
+            self._run_with_retries(lambda: self._commit(work, sent), taken)
         except _LostAnswerError as error:
             reason = str(error)
             if not find_outcome(took_place, properties, change=what, reason=reason):
@@ -120,7 +120,7 @@ class Database:
         Raises CommitFailedError: others were at work on the same rows in every try; StorageError:
         the database failed.
         """
-        return self._tried(lambda: self._roll_back(work), None)
+        return self._run_with_retries(lambda: self._roll_back(work), None)
 
     def failure(self, error: SQLAlchemyError) -> StorageError:
         """A typed error for one of the driver's, without secrets."""
@@ -131,7 +131,7 @@ class Database:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
         return redact(" ".join(str(cause).split()), self._secrets) or type(cause).__name__
 
-    def _tried(self, transaction: Callable[[], T], taken: FrazilError | None) -> T:
+    def _run_with_retries(self, transaction: Callable[[], T], taken: FrazilError | None) -> T:
         """What a transaction returns, tried again while it loses races."""
         for attempt in range(1, _TRIES + 1):
             try:
@@ -158,11 +158,11 @@ class Database:
         )
 
     def _query(self, work: Callable[[Connection], T]) -> T:
-        with _connected(self._reader) as connection:
+        with _open_connection(self._reader) as connection:
             return work(connection)
 
     def _commit(self, work: Callable[[Connection], None], sending: Sending) -> None:
-        with _connected(self.writer) as connection:
+        with _open_connection(self.writer) as connection:
             transaction = connection.begin()
             if self._first.of_this_thread is not None:
                 self._first.of_this_thread(connection)
@@ -182,7 +182,7 @@ class Database:
                 raise
 
     def _roll_back(self, work: Callable[[Connection], T]) -> T:
-        with _connected(self.writer) as connection:
+        with _open_connection(self.writer) as connection:
             connection.begin()
             return work(connection)
 
@@ -210,7 +210,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def _connected(engine: Engine) -> Iterator[Connection]:
+def _open_connection(engine: Engine) -> Iterator[Connection]:
     """A connection; what was not committed at the end of the block is undone."""
     connection = engine.connect()
     try:

@@ -57,7 +57,7 @@ class SqlNamespaces:
         self._database.change(
             f"the namespace {shown(levels)}",
             work,
-            took_place=self._moved(text, lambda: ({}, rows)),
+            took_place=self._outcome_of_change(text, lambda: ({}, rows)),
             properties=self._status_checks,
             taken=taken,
         )
@@ -80,7 +80,7 @@ class SqlNamespaces:
         self._database.change(
             f"the end of the namespace {shown(levels)}",
             work,
-            took_place=self._moved(text, lambda: (before, {})),
+            took_place=self._outcome_of_change(text, lambda: (before, {})),
             properties=self._status_checks,
         )
 
@@ -120,7 +120,7 @@ class SqlNamespaces:
         self._database.change(
             f"the change of the properties of {shown(levels)}",
             work,
-            took_place=self._moved(text, lambda: (before, after)),
+            took_place=self._outcome_of_change(text, lambda: (before, after)),
             properties=self._status_checks,
         )
 
@@ -203,7 +203,7 @@ class SqlNamespaces:
                     f"namespace can have its name"
                 )
 
-    def _moved(
+    def _outcome_of_change(
         self, text: str, states: Callable[[], tuple[Mapping[str, str], Mapping[str, str]]]
     ) -> Callable[[], bool | None]:
         """Whether the rows are as after the change or as before it; None if they are neither."""

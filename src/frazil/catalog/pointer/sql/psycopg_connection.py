@@ -31,7 +31,7 @@ class LimitedConnection(psycopg.Connection[Any]):
         if not self.limit_ms:
             return super().wait(gen, *args, **options)
         try:
-            return super().wait(_limited(gen, self.limit_ms / 1000), *args, **options)
+            return super().wait(_limited_steps(gen, self.limit_ms / 1000), *args, **options)
         except _NoAnswerError:
             self.close()
             raise _LateAnswerError(
@@ -56,7 +56,7 @@ class _NoAnswerError(Exception):
     """The time is over."""
 
 
-def _limited(gen: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+def _limited_steps(gen: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
     """The driver's steps, told to end once the time is over; it asks ten times a second."""
     end = time.monotonic() + seconds
     try:

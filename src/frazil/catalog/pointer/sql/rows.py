@@ -154,7 +154,7 @@ class SqlRows:
 
     def all_pointers(self) -> dict[tuple[str, str], object]:
         """What all rows point to at this moment, by `row_key`; broken ones too."""
-        query = _keyed(self.are_here())
+        query = _select_key(self.are_here())
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return {(namespace, name): location for namespace, name, location in rows}
 
@@ -234,7 +234,7 @@ class SqlRows:
         seen: list[Pointers] = []
 
         def work(connection: Connection) -> None:
-            seen[:] = [self._required(connection, name)]
+            seen[:] = [self._require_row(connection, name)]
             connection.execute(delete(TABLES).where(self.is_row(name)))
 
         def took_place(connection: Connection) -> bool | None:
@@ -264,7 +264,7 @@ class SqlRows:
                 raise self._namespaces.missing(new[:-1])
             self._namespaces.hold_name(connection, new)
             self.refuse_namespace(connection, new)
-            seen[:] = [self._required(connection, old)]
+            seen[:] = [self._require_row(connection, old)]
             connection.execute(
                 update(TABLES)
                 .where(self.is_row(old))
@@ -364,7 +364,7 @@ class SqlRows:
     def _find_several(self) -> Select[Any]:
         """What finds where the names of `keys` point to."""
         key = tuple_(TABLES.c.table_namespace, TABLES.c.table_name)
-        return _keyed(and_(self.are_here(), key.in_(bindparam("keys", expanding=True))))
+        return _select_key(and_(self.are_here(), key.in_(bindparam("keys", expanding=True))))
 
     @cached_property
     def _swap(self) -> Update:
@@ -400,7 +400,7 @@ class SqlRows:
             f"{self.kind.other} of that name"
         )
 
-    def _required(self, connection: Connection, name: Identifier) -> Pointers:
+    def _require_row(self, connection: Connection, name: Identifier) -> Pointers:
         row = self.locked(connection, name)
         if row is None:
             raise self.missing(name)
@@ -428,6 +428,6 @@ def _parameters(name: Identifier) -> dict[str, str]:
     return {"namespace": namespace, "name": row_name}
 
 
-def _keyed(condition: ColumnElement[bool]) -> Select[Any]:
+def _select_key(condition: ColumnElement[bool]) -> Select[Any]:
     columns = (TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location)
     return select(*columns).where(condition)

@@ -39,7 +39,7 @@ class TimedTransport(httpx.BaseTransport):
             "network_backend": _TimedBackend(),
         }
         self._direct = httpcore.ConnectionPool(**self._options)
-        self._by_proxy = self._proxied(getproxies())
+        self._by_proxy = self._proxy_pools(getproxies())
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return the answer when its head is there.
@@ -79,7 +79,7 @@ class TimedTransport(httpx.BaseTransport):
             return self._direct
         return found
 
-    def _proxied(self, proxies: Mapping[str, str]) -> dict[str, httpcore.ConnectionPool]:
+    def _proxy_pools(self, proxies: Mapping[str, str]) -> dict[str, httpcore.ConnectionPool]:
         return {
             scheme: self._by(scheme, address if "://" in address else f"http://{address}")
             for scheme, address in proxies.items()

@@ -102,7 +102,7 @@ class SigningPlace:
             f"sign a request for the files of the table {shown(name)}",
             token,
             {str(key): str(value) for key, value in properties.items()},
-            {str(key): ", ".join(map(str, _listed(value))) for key, value in headers.items()},
+            {str(key): ", ".join(map(str, _as_list(value))) for key, value in headers.items()},
         )
 
 
@@ -151,7 +151,7 @@ class RemoteSigner:
                 token=place.token,
             )
         )
-        signed = _signed(answer.json(), request, place.what)
+        signed = _signed_request(answer.json(), request, place.what)
         if request.method in ("GET", "HEAD") and _may_keep(answer.headers):
             with self._lock:
                 if len(self._kept) >= _MOST_KEPT:
@@ -236,7 +236,7 @@ class SignedFileIO(FileIO):
         return self._stores[key]
 
 
-def _signed(body: Any, request: StoreRequest, what: str) -> SignedRequest:
+def _signed_request(body: Any, request: StoreRequest, what: str) -> SignedRequest:
     uri = body.get("uri") if isinstance(body, dict) else None
     headers = body.get("headers") if isinstance(body, dict) else None
     if not isinstance(uri, str) or not isinstance(headers, dict):
@@ -248,11 +248,11 @@ def _signed(body: Any, request: StoreRequest, what: str) -> SignedRequest:
     if request.url.startswith("https://") and not uri.startswith("https://"):
         raise StorageError(f"cannot {what}: the server answered with a uri without TLS")
     return SignedRequest(
-        uri, {str(name): ", ".join(map(str, _listed(value))) for name, value in headers.items()}
+        uri, {str(name): ", ".join(map(str, _as_list(value))) for name, value in headers.items()}
     )
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

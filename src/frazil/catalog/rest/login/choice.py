@@ -104,7 +104,9 @@ def _by_type(kind: str, properties: Mapping[str, str], transport: Transport) -> 
     if kind in ("noop", "none"):
         return Anonymous()
     if kind == "basic":
-        return HeaderAuthenticator.basic(_needed(own, kind, "username"), own.get("password", ""))
+        return HeaderAuthenticator.basic(
+            _require_property(own, kind, "username"), own.get("password", "")
+        )
     if kind == "oauth2":
         return OAuth2Authenticator(transport, _oauth2_settings(own))
     if kind == "custom":
@@ -123,7 +125,7 @@ def _by_type(kind: str, properties: Mapping[str, str], transport: Transport) -> 
 
 
 def _oauth2_settings(own: Mapping[str, str]) -> OAuth2Settings:
-    server = _needed(own, "oauth2", "token_url")
+    server = _require_property(own, "oauth2", "token_url")
     origin_of(server)
     try:
         margin = float(own.get("refresh_margin", 60))
@@ -134,8 +136,8 @@ def _oauth2_settings(own: Mapping[str, str]) -> OAuth2Settings:
         ) from None
     return OAuth2Settings(
         server=server,
-        client_id=_needed(own, "oauth2", "client_id"),
-        client_secret=_needed(own, "oauth2", "client_secret"),
+        client_id=_require_property(own, "oauth2", "client_id"),
+        client_secret=_require_property(own, "oauth2", "client_secret"),
         in_header=True,
         form={"scope": own["scope"]} if "scope" in own else {},
         lifetime_seconds=lifetime,
@@ -143,7 +145,7 @@ def _oauth2_settings(own: Mapping[str, str]) -> OAuth2Settings:
     )
 
 
-def _needed(own: Mapping[str, str], kind: str, name: str) -> str:
+def _require_property(own: Mapping[str, str], kind: str, name: str) -> str:
     if not own.get(name):
         raise ConfigurationError(f"auth.type is {kind}: give auth.{kind}.{name}")
     return own[name]

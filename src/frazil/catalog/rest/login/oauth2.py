@@ -121,20 +121,20 @@ class OAuth2Authenticator(Authenticator):
             kind, text = settings.subject
             actor = settings.token
             if actor is None and settings.client_secret is not None:
-                actor = self._granted(self._client_form(), self._client_headers())[0]
+                actor = self._granted_token(self._client_form(), self._client_headers())[0]
             acting = {} if actor is None else {"actor_token": actor}
             acting |= {} if actor is None else {"actor_token_type": _ACCESS_TOKEN}
             form = {"grant_type": _EXCHANGE, "subject_token": text, "subject_token_type": kind}
-            granted = self._granted({**form, **acting, **settings.form}, _bearer(actor))
+            granted = self._granted_token({**form, **acting, **settings.form}, _bearer(actor))
         elif settings.client_secret is not None:
-            granted = self._granted(self._client_form(), self._client_headers())
+            granted = self._granted_token(self._client_form(), self._client_headers())
         elif old is not None:
             form = {
                 "grant_type": _EXCHANGE,
                 "subject_token": old.text,
                 "subject_token_type": _ACCESS_TOKEN,
             }
-            granted = self._granted({**form, **settings.form}, _bearer(old.text))
+            granted = self._granted_token({**form, **settings.form}, _bearer(old.text))
         else:
             raise AccessDeniedError("the token of the REST catalog has ended, and no credential is")
         return self._keep(*granted)
@@ -155,7 +155,7 @@ class OAuth2Authenticator(Authenticator):
         pair += quote(settings.client_secret or "", safe="")
         return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"}
 
-    def _granted(
+    def _granted_token(
         self, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> tuple[str, float | None]:
         """The token that the server gives for a form, and how long it lives."""
@@ -172,7 +172,7 @@ class OAuth2Authenticator(Authenticator):
         token = found.get("access_token")
         if not isinstance(token, str) or not can_be_sent(token):
             raise StorageError(f"cannot {what}: the answer holds no access_token")
-        lives = _stated(found.get("expires_in"))
+        lives = _stated_lifetime(found.get("expires_in"))
         return token, lives or _lifetime_in(token) or self._settings.lifetime_seconds
 
     def _answer(self, headers: Mapping[str, str], body: bytes, what: str) -> Answer:
@@ -207,7 +207,7 @@ def _bearer(token: str | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
-def _stated(lives: Any) -> float | None:
+def _stated_lifetime(lives: Any) -> float | None:
     """How long a server says that a token lives; None where it says nothing that can be."""
     if isinstance(lives, bool) or not isinstance(lives, int | float) or not lives > 0:
         return None

@@ -43,7 +43,7 @@ class SigV4Authenticator(Authenticator):
             raise ConfigurationError(
                 f"rest.sigv4-enabled needs a region: give {SIGV4_REGION} or client.region"
             )
-        self._credentials = self._found(properties, session)
+        self._credentials = self._keys_of(properties, session)
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -77,7 +77,7 @@ class SigV4Authenticator(Authenticator):
             ) from None
         return {name: str(value) for name, value in request.headers.items()}
 
-    def _found(self, properties: Mapping[str, str], session: Any) -> Any:
+    def _keys_of(self, properties: Mapping[str, str], session: Any) -> Any:
         """The keys of the properties, or those of the environment."""
         for names in (
             SIGV4_KEYS,

@@ -124,7 +124,7 @@ def _inclusive_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Express
             case Comparison(op=Op.EQ, literal=literal):
                 projected = in_values(ref, [transform.apply(source.type, literal)])
             case In(values=values):
-                projected = in_values(ref, _applied(transform, node, values))
+                projected = in_values(ref, _transformed_values(transform, node, values))
     elif _cuts_text(transform, source):
         projected = project_prefix_inclusive(node, ref, transform)
     else:
@@ -146,7 +146,7 @@ def _strict_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression
             case Comparison(op=Op.NE, literal=literal):
                 projected = not_in_values(ref, [transform.apply(source.type, literal)])
             case NotIn(values=values):
-                projected = not_in_values(ref, _applied(transform, node, values))
+                projected = not_in_values(ref, _transformed_values(transform, node, values))
     elif _cuts_text(transform, source):
         projected = project_prefix_strict(node, ref, transform)
     else:
@@ -154,7 +154,7 @@ def _strict_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression
     return AlwaysFalse() if projected is None else projected
 
 
-def _applied(transform: Transform, node: Leaf, values: Iterable[Any]) -> set[Any]:
+def _transformed_values(transform: Transform, node: Leaf, values: Iterable[Any]) -> set[Any]:
     return {transform.apply(node.bound_ref.type, value) for value in values}
 
 
@@ -253,10 +253,10 @@ def _at_most(ref: BoundRef, step: Step, highest: Any) -> Expression:
     below = Comparison(Op.LE, ref, highest + 1 if rounded_up else highest)
     if step.wraps_below is None:
         return below
-    return any_of([below, Comparison(Op.EQ, ref, _wrapped(step))])
+    return any_of([below, Comparison(Op.EQ, ref, _wrapped_value(step))])
 
 
-def _wrapped(step: Step) -> Any:
+def _wrapped_value(step: Step) -> Any:
     # Less than one width of values lies below the type's first step, so only one value wraps.
     assert step.wraps_below is not None
     return step.apply(step.wraps_below) + step.wrap
@@ -286,7 +286,7 @@ def _above(ref: BoundRef, step: Step, lowest: Any) -> Expression:
     above = Comparison(Op.GT, ref, lowest + 1 if rounded_up else lowest)
     if step.wraps_below is None:
         return above
-    return all_of([above, Comparison(Op.NE, ref, _wrapped(step))])
+    return all_of([above, Comparison(Op.NE, ref, _wrapped_value(step))])
 
 
 def _all_stored(step: Step, values: Iterable[Any]) -> set[Any]:

@@ -105,11 +105,11 @@ class ConditionReader:
             tree = sql_tree(text)
         except PredicateError:
             return NOTHING_IMPLIED
-        found = self._implied(tree, TYPES_OF_OWN)
+        found = self._implied_by_tree(tree, TYPES_OF_OWN)
         # A literal of a type that Spark lacks is only understood where Spark need not read it.
-        return found if found.is_exact else self._implied(tree, ())
+        return found if found.is_exact else self._implied_by_tree(tree, ())
 
-    def _implied(self, tree: exp.Expression, own: tuple[type[IcebergType], ...]) -> Implied:
+    def _implied_by_tree(self, tree: exp.Expression, own: tuple[type[IcebergType], ...]) -> Implied:
         unread: list[exp.Expression] = []
 
         def leaf(node: exp.Expression) -> Expression:
@@ -120,8 +120,8 @@ class ConditionReader:
             return expression
 
         pushed = push_down_not(converted(tree, leaf))
-        known = fold(pushed, _true_where_unread, _joined) if unread else pushed
-        return Implied(predicate=self._bound(known), is_exact=not unread)
+        known = fold(pushed, _true_where_unread, _join_parts) if unread else pushed
+        return Implied(predicate=self._bind(known), is_exact=not unread)
 
     def _leaf(self, node: exp.Expression, own: tuple[type[IcebergType], ...]) -> Expression | None:
         """The predicate of a part without AND, OR and NOT; None where Spark may read another."""
@@ -132,12 +132,12 @@ class ConditionReader:
             is_own = bool(own) and any(isinstance(each, own) for each in types)
             if not is_own and not self._reads_alike(node, types):
                 return None
-            self._bound(expression)
+            self._bind(expression)
         except PredicateError:
             return None
         return expression
 
-    def _bound(self, expression: Expression) -> Expression:
+    def _bind(self, expression: Expression) -> Expression:
         return bind(
             expression,
             self.schema,
@@ -149,7 +149,7 @@ class ConditionReader:
         return resolve(ref, self.schema, case_sensitive=self.case_sensitive).type
 
     def _reads_alike(self, node: exp.Expression, types: list[IcebergType]) -> bool:
-        groups = _compared(node)
+        groups = _compared_literals(node)
         if groups is None:
             return False
         listed = isinstance(node, exp.In)
@@ -175,7 +175,7 @@ class ConditionReader:
                 return node
             return with_ref(node, Reference(tuple(rest)))
 
-        return fold(expression, leaf, _joined)
+        return fold(expression, leaf, _join_parts)
 
     def _same(self, one: str, other: str) -> bool:
         return one == other or (not self.case_sensitive and one.lower() == other.lower())
@@ -189,13 +189,13 @@ def _true_where_unread(node: Expression) -> Expression:
     return AlwaysTrue() if isinstance(node, Unread) else node
 
 
-def _joined(node: Expression, parts: list[Expression]) -> Expression:
+def _join_parts(node: Expression, parts: list[Expression]) -> Expression:
     if isinstance(node, Not):
         return parts[0].negated()
     return all_of(parts) if isinstance(node, And) else any_of(parts)
 
 
-def _compared(node: exp.Expression) -> list[list[SparkLiteral]] | None:
+def _compared_literals(node: exp.Expression) -> list[list[SparkLiteral]] | None:
     """The literals of a part, those together that are cast to one type; None: not all are known."""
     match node:
         case exp.In():

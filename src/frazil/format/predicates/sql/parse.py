@@ -85,11 +85,11 @@ def sql_tree(text: str) -> exp.Expression:
         ) from error
     except (SqlglotError, ValueError, IndexError) as error:
         first_line = _reason(error)
-        raise PredicateError(f"{_shortened(text)} is not a SQL predicate: {first_line}") from error
+        raise PredicateError(f"{_short_text(text)} is not a SQL predicate: {first_line}") from error
     statements = [node for node in parsed if isinstance(node, exp.Expression)]
     if len(statements) != 1:
         raise PredicateError(
-            f"{_shortened(text)} holds {len(statements)} SQL expressions; a predicate is one"
+            f"{_short_text(text)} holds {len(statements)} SQL expressions; a predicate is one"
         )
     return statements[0]
 
@@ -102,16 +102,16 @@ def _reason(error: Exception) -> str:
     return _CLASS_NAME.sub(lambda found: found[1].upper(), lines[0])
 
 
-def _shortened(text: str) -> str:
+def _short_text(text: str) -> str:
     return repr(text if len(text) <= 120 else text[:117] + "...")
 
 
-def _unsupported(node: exp.Expression, why: str = "") -> PredicateError:
+def _unsupported_error(node: exp.Expression, why: str = "") -> PredicateError:
     try:
         text = node.sql(dialect="spark")
     except (RecursionError, SqlglotError, ValueError):
         text = type(node).__name__
-    return PredicateError(f"{_shortened(text)} is not supported: {why or _SUPPORTED}")
+    return PredicateError(f"{_short_text(text)} is not supported: {why or _SUPPORTED}")
 
 
 def converted(root: exp.Expression, leaf: Callable[[exp.Expression], Expression]) -> Expression:
@@ -135,13 +135,13 @@ def converted(root: exp.Expression, leaf: Callable[[exp.Expression], Expression]
             if node is not None:
                 break
             frames.pop()
-            result = _combined(parent, results)
+            result = _combine_parts(parent, results)
             if not frames:
                 return result
             frames[-1][2].append(result)
 
 
-def _combined(node: exp.Expression, parts: list[Expression]) -> Expression:
+def _combine_parts(node: exp.Expression, parts: list[Expression]) -> Expression:
     if isinstance(node, exp.And):
         return And(*parts)
     if isinstance(node, exp.Or):
@@ -154,7 +154,7 @@ def leaf_predicate(node: exp.Expression) -> Expression:
     stated = {name for name, value in node.args.items() if value}
     if not stated <= _UNDERSTOOD:
         # An argument that is overlooked would change what the predicate means.
-        raise _unsupported(node)
+        raise _unsupported_error(node)
     found = _positive_leaf(node)
     return found.negated() if "negate" in stated else found
 
@@ -182,7 +182,7 @@ def _positive_leaf(node: exp.Expression) -> Expression:
         case exp.Escape() if isinstance(node.this, exp.Like):
             escape = literal_value(node.expression)
             if not isinstance(escape, str) or len(escape) != 1 or escape in _WILDCARDS:
-                raise _unsupported(node, "ESCAPE takes one character, neither % nor _")
+                raise _unsupported_error(node, "ESCAPE takes one character, neither % nor _")
             found = _like(node.this, escape)
             return found.negated() if node.this.args.get("negate") else found
         case exp.IsNan():
@@ -193,14 +193,14 @@ def _positive_leaf(node: exp.Expression) -> Expression:
             return _is_null_function(node)
     op = _OPS.get(type(node))
     if op is None:
-        raise _unsupported(node)
+        raise _unsupported_error(node)
     return _compare(node, node.this, op, node.expression)
 
 
 def _column(node: exp.Expression) -> Reference:
     reference = _column_or_none(node)
     if reference is None:
-        raise _unsupported(node, f"here a column must stand; {_SUPPORTED}")
+        raise _unsupported_error(node, f"here a column must stand; {_SUPPORTED}")
     return reference
 
 
@@ -226,7 +226,7 @@ def _compare(
         return _constant(node, left, op, right)
     literal = literal_value(literal_side)
     if literal is NOT_A_LITERAL:
-        raise _unsupported(node)
+        raise _unsupported_error(node)
     return AlwaysNull() if literal is None else Comparison(flipped, column, literal)
 
 
@@ -235,12 +235,12 @@ def _constant(
 ) -> Expression:
     first, second = literal_value(left), literal_value(right)
     if first is NOT_A_LITERAL or second is NOT_A_LITERAL:
-        raise _unsupported(node)
+        raise _unsupported_error(node)
     if first is None or second is None:
         return AlwaysNull()
     truth = compare_constants(first, op, second)
     if truth is None:
-        raise _unsupported(node, "the two literals cannot be compared with each other")
+        raise _unsupported_error(node, "the two literals cannot be compared with each other")
     return AlwaysTrue() if truth else AlwaysFalse()
 
 
@@ -250,7 +250,7 @@ def _null_safe(node: exp.Expression) -> Expression:
         column, literal_side = _column_or_none(node.expression), node.this
     literal = literal_value(literal_side)
     if column is None or literal is NOT_A_LITERAL:
-        raise _unsupported(node)
+        raise _unsupported_error(node)
     if literal is None:
         return IsNull(column)
     return And(Comparison(Op.EQ, column, literal), NotNull(column))
@@ -258,11 +258,11 @@ def _null_safe(node: exp.Expression) -> Expression:
 
 def _in(node: exp.In) -> Expression:
     if any(node.args.get(key) is not None for key in ("query", "unnest", "field")):
-        raise _unsupported(node, "IN takes a list of literals, not a query")
+        raise _unsupported_error(node, "IN takes a list of literals, not a query")
     column = _column(node.this)
     values = [literal_value(item) for item in node.expressions]
     if not values or any(value is NOT_A_LITERAL for value in values):
-        raise _unsupported(node, "IN takes a list of literals")
+        raise _unsupported_error(node, "IN takes a list of literals")
     present = tuple(value for value in values if value is not None)
     found: Expression = In(column, present) if present else AlwaysNull()
     return found if len(present) == len(values) else Or(found, AlwaysNull())
@@ -270,7 +270,7 @@ def _in(node: exp.In) -> Expression:
 
 def _between(node: exp.Between) -> Expression:
     if node.args.get("symmetric"):
-        raise _unsupported(node, "BETWEEN SYMMETRIC; write the smaller literal first")
+        raise _unsupported_error(node, "BETWEEN SYMMETRIC; write the smaller literal first")
     low, high = node.args["low"], node.args["high"]
     return And(_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high))
 
@@ -282,7 +282,7 @@ def _is(node: exp.Is) -> Expression:
         return IsNull(column)
     if isinstance(what, exp.Boolean):
         return And(Comparison(Op.EQ, column, bool(what.this)), NotNull(column))
-    raise _unsupported(node)
+    raise _unsupported_error(node)
 
 
 def _like(node: exp.Expression, escape: str) -> Expression:
@@ -290,7 +290,7 @@ def _like(node: exp.Expression, escape: str) -> Expression:
     if pattern is None:
         return AlwaysNull()
     if not isinstance(pattern, str):
-        raise _unsupported(node, "LIKE takes a string literal as its pattern")
+        raise _unsupported_error(node, "LIKE takes a string literal as its pattern")
     prefix, is_open = _like_prefix(node, pattern, escape)
     return StartsWith(column, prefix) if is_open else Comparison(Op.EQ, column, prefix)
 
@@ -304,7 +304,7 @@ def _like_prefix(node: exp.Expression, pattern: str, escape: str) -> tuple[str, 
         if character == escape:
             following = pattern[position + 1 : position + 2]
             if following not in (*_WILDCARDS, escape) or not following:
-                raise _unsupported(
+                raise _unsupported_error(
                     node, f"in a pattern {escape!r} must stand before %, _ or {escape!r}"
                 )
             prefix.append(following)
@@ -312,7 +312,7 @@ def _like_prefix(node: exp.Expression, pattern: str, escape: str) -> tuple[str, 
         elif character == "%" and not pattern[position:].strip("%"):
             return "".join(prefix), True
         elif character in _WILDCARDS:
-            raise _unsupported(
+            raise _unsupported_error(
                 node,
                 "of LIKE only patterns with one % at the end are, as in 'abc%'; write "
                 f"{escape}% or {escape}_ for the characters themselves",
@@ -328,13 +328,13 @@ def _starts_with(node: exp.StartsWith) -> Expression:
     if prefix is None:
         return AlwaysNull()
     if not isinstance(prefix, str):
-        raise _unsupported(node, "startswith takes a column and a string literal")
+        raise _unsupported_error(node, "startswith takes a column and a string literal")
     return StartsWith(column, prefix)
 
 
 def _is_null_function(node: exp.Anonymous) -> Expression:
     arguments: Sequence[Any] = node.expressions
     if len(arguments) != 1:
-        raise _unsupported(node, "it takes one column")
+        raise _unsupported_error(node, "it takes one column")
     column = _column(arguments[0])
     return IsNull(column) if str(node.this).lower() == "isnull" else NotNull(column)

@@ -75,7 +75,7 @@ def spark_tokens(text: str) -> list[Token]:
             quote = raw[:1]
             if quote not in ("'", '"') or raw[-1:] != quote or len(raw) < 2:
                 raise PredicateError(f"the string {raw!r} cannot be read")
-            value = _unescaped(raw[1:-1])
+            value = _unescape(raw[1:-1])
             last = tokens[-1] if tokens else None
             if (
                 last is not None
@@ -91,7 +91,7 @@ def spark_tokens(text: str) -> list[Token]:
     return tokens
 
 
-def _unescaped(body: str) -> str:
+def _unescape(body: str) -> str:
     return _ESCAPE.sub(_replacement, body) if "\\" in body else body
 
 

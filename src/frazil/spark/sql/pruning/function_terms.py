@@ -80,12 +80,12 @@ class FunctionReader(ConditionReader):
 
     def implied_by_tree(self, tree: exp.Expression) -> Expression:
         """Return a bound predicate that is TRUE for every row for which a condition is."""
-        return self._implied(tree, ()).predicate
+        return self._implied_by_tree(tree, ()).predicate
 
     def implied_by_functions(self, text: str) -> Implied:
         """Return what a text implies, where functions of the lake are called in it."""
         try:
-            return self._implied(sql_tree(text), ())
+            return self._implied_by_tree(sql_tree(text), ())
         except PredicateError:
             return NOTHING_IMPLIED
 
