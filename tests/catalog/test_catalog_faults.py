@@ -275,13 +275,13 @@ def test_a_lost_answer_while_others_commit(sql: SqlCatalog) -> None:
     made_table(sql, **QUICK_CHECKS)
     other = opened(sql.properties)
     break_commit(sql, committed=True)
-    real = sql._rows.settled
+    real = sql._rows.settled_pointers
 
     def later(name: tuple[str, ...], *, is_new: bool) -> Pointers | None:
         set_properties(other, "db.t", b="2")
         return real(name, is_new=is_new)
 
-    sql._rows.settled = later  # type: ignore[method-assign]
+    sql._rows.settled_pointers = later  # type: ignore[method-assign]
     set_properties(sql, "db.t", a="1")
     assert other.load_table("db.t").metadata.properties.items() >= {"a": "1", "b": "2"}.items()
 

@@ -169,7 +169,7 @@ def test_a_lost_answer_is_settled_by_asking(
             set_properties(others, "db.t", b="2")
         return real(name, base)
 
-    real, catalog._tables.settled = catalog._tables.settled, asked  # type: ignore[method-assign]
+    real, catalog._tables.settled_table = catalog._tables.settled_table, asked  # type: ignore[method-assign]
     glue.rules.faults.append(Fault("UpdateTable", carried_out=carried_out))
     if carried_out:
         set_properties(catalog, "db.t", a="1")

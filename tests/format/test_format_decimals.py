@@ -16,14 +16,14 @@ from frazil.format.predicates import bind, parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.values import coerce, from_bytes, from_json, to_bytes, to_json
 from frazil.format.values.decimals import (
-    added,
+    add,
     at_scale,
     decimal_from_unscaled,
     floor_at_scale,
     largest_of,
-    negated,
+    negate,
     rounded_to_scale,
-    subtracted,
+    subtract,
     unscaled_at_scale,
     unscaled_value,
 )
@@ -42,9 +42,9 @@ def test_every_operation_keeps_all_digits_whatever_the_threads_context(
     with localcontext(prec=3):
         a, b = decimal_from_unscaled(left, scale), decimal_from_unscaled(right, scale)
         assert Fraction(a) == left * unit
-        assert Fraction(negated(a)) == -left * unit
-        assert Fraction(added(a, b)) == (left + right) * unit
-        assert Fraction(subtracted(a, b)) == (left - right) * unit
+        assert Fraction(negate(a)) == -left * unit
+        assert Fraction(add(a, b)) == (left + right) * unit
+        assert Fraction(subtract(a, b)) == (left - right) * unit
         assert unscaled_value(a) == unscaled_at_scale(a, scale) == left
         assert Fraction(largest_of(38, scale)) == (10**38 - 1) * unit
 

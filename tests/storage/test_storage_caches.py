@@ -37,7 +37,7 @@ def test_what_values_share_counts_once_and_stays_one_object() -> None:
     cache = BoundedCache[frozenset[str]](max_bytes=100)
     for key in range(3):
         cache.change(
-            key, lambda _: Sized(s := cache.shared(frozenset(["x"])), size=1, parts=((s, 10),))
+            key, lambda _: Sized(s := cache.shared_part(frozenset(["x"])), size=1, parts=((s, 10),))
         )
     assert cache.size_in_bytes == 13
     assert cache.get(0) is cache.get(2)

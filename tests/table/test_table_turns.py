@@ -138,7 +138,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_has_not(tmp_path: Pa
     holds, ends = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with turns.turn_of(uuid).taken(lambda: None):
+        with turns.turn_of(uuid).hold(lambda: None):
             holds.set()
             ends.wait(60)
 

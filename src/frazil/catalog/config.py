@@ -94,11 +94,11 @@ def resolve(
     $PYICEBERG_HOME, the home and the current folder. Environment and file are shared with other
     engines, so names that mean nothing here are left to them; the caller's are refused.
     """
-    found = configured(name, properties, environment=environment, files=files)
+    found = configured_catalog(name, properties, environment=environment, files=files)
     return CatalogConfig(found.name, with_secrets(found.name, found.properties))
 
 
-def configured(
+def configured_catalog(
     name: str | None = None,
     properties: Mapping[str, Any] | None = None,
     *,

@@ -92,9 +92,9 @@ def _with(file: ConfigFile, block: str) -> str:
     # There is nothing, or {} or null, behind the key.
     start, end = found.value.start_mark.index, found.value.end_mark.index
     bare = text[:start].rstrip(" ") + text[end:] if end > start else text
-    place = _line_end(bare, found.key.end_mark.index)
+    offset = _line_end(bare, found.key.end_mark.index)
     return _text_with_lines(
-        bare, place, _indented_block(block, found.key.start_mark.column + _INDENT)
+        bare, offset, _indented_block(block, found.key.start_mark.column + _INDENT)
     )
 
 
@@ -146,9 +146,9 @@ def _line_end(text: str, index: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _text_with_lines(text: str, place: int, lines: str) -> str:
-    before = text[:place]
-    return f"{before}{'' if before.endswith(chr(10)) else chr(10)}{lines}{text[place:]}"
+def _text_with_lines(text: str, offset: int, lines: str) -> str:
+    before = text[:offset]
+    return f"{before}{'' if before.endswith(chr(10)) else chr(10)}{lines}{text[offset:]}"
 
 
 def _block(entry: Mapping[str, Any]) -> str:
@@ -166,7 +166,7 @@ def _save(file: ConfigFile, text: str, catalogs: Mapping[Any, Any]) -> None:
     if "\r\n" in file.text:
         text = re.sub(r"\r?\n", "\r\n", text)
     try:
-        content = ConfigFile.parsed(file.path, text).content
+        content = ConfigFile.from_text(file.path, text).content
     except ConfigurationError:
         raise _by_hand(file.path) from None
     if content != {**file.content, _KEY: dict(catalogs)}:

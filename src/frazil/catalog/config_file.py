@@ -37,7 +37,7 @@ class ConfigFile:
         return f"ConfigFile({str(self.path)!r})"
 
     @classmethod
-    def parsed(cls, path: Path, text: str) -> ConfigFile:
+    def from_text(cls, path: Path, text: str) -> ConfigFile:
         """Return what a text says."""
         try:
             content = yaml.safe_load(text) or {}
@@ -88,7 +88,7 @@ def read_config_file(candidates: Iterable[Path]) -> ConfigFile | None:
             continue
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"cannot read {path}: {type(error).__name__}") from None
-        return ConfigFile.parsed(path, text)
+        return ConfigFile.from_text(path, text)
     return None
 
 

@@ -16,13 +16,13 @@ from frazil.storage.paths import normalize_location, redact
 _LOG = logging.getLogger(__name__)
 
 
-def register_table(catalog: Catalog, identifier: str | Sequence[str], place: str) -> LoadedTable:
+def register_table(catalog: Catalog, identifier: str | Sequence[str], location: str) -> LoadedTable:
     """Give a table a name in a catalog.
 
-    `place` is a metadata file, or the table's folder, whose newest metadata is taken.
+    `location` is a metadata file, or the table's folder, whose newest metadata is taken.
     """
-    is_file = is_metadata_file(place)
-    path = place if is_file else newest_metadata_file(catalog.io, normalize_location(place))
+    is_file = is_metadata_file(location)
+    path = location if is_file else newest_metadata_file(catalog.io, normalize_location(location))
     return catalog.register_table(identifier, path)
 
 

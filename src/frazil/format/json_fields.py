@@ -69,7 +69,7 @@ class JsonObject:
         self.error = error
         if not isinstance(value, dict):
             raise error(
-                f"expected a JSON object, found {shown(value)}", file=file, field=path or None
+                f"expected a JSON object, found {shown_value(value)}", file=file, field=path or None
             )
         self.fields: dict[str, Any] = value
 
@@ -88,7 +88,7 @@ class JsonObject:
         """The error for a value of the wrong kind, or for an absent one."""
         if value is None:
             return self.broken(name, f"the required field is missing; expected {what}")
-        return self.broken(name, f"expected {what}, found {shown(value)}")
+        return self.broken(name, f"expected {what}, found {shown_value(value)}")
 
     def raw(self, name: str) -> Any:
         """The value as it stands; it must be there."""
@@ -187,7 +187,7 @@ class JsonObject:
             raise self.expected(name, "an object of strings", value)
         for key, text in value.items():
             if not isinstance(text, str):
-                raise self.broken(f"{name}.{key}", f"expected a string, found {shown(text)}")
+                raise self.broken(f"{name}.{key}", f"expected a string, found {shown_value(text)}")
         return dict(value)
 
     def object(self, name: str) -> JsonObject:
@@ -245,7 +245,7 @@ def _check_text(value: Any, file: str | None, error: type[InvalidFormatError]) -
         path, one = waiting.pop()
         if isinstance(one, str) and not is_text(one):
             raise error(
-                f"{shown(one)} is no text: it holds half of a surrogate pair",
+                f"{shown_value(one)} is no text: it holds half of a surrogate pair",
                 file=file,
                 field=path,
             )
@@ -270,7 +270,7 @@ def is_text(value: str) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """A value for an error message, cut where it is long."""
     text = json.dumps(value, default=str) if not isinstance(value, dict | list) else ""
     if isinstance(value, dict):

@@ -124,7 +124,7 @@ def replacement_updates(
     long as their type stays or is promoted; partition fields keep theirs; others get ids that were
     never used. A `format-version` property upgrades.
     """
-    check_properties(properties or {}, beside=base.properties)
+    check_properties(properties or {}, current=base.properties)
     check_new_defaults(schema.fields_by_id.values())
     fresh = assign_fresh_ids(
         schema,

@@ -243,22 +243,22 @@ def rebind_order(order: SortOrder, old: Schema, new: Schema) -> SortOrder:
 def _field_from_json(json_value: Any, order_id: int) -> SortField:
     if not isinstance(json_value, Mapping):
         raise InvalidMetadataError(f"{json_value!r} is not a sort field")
-    place = f"a field of the sort order {order_id}"
-    source_ids = sources_from_json(json_value, place)
-    direction = text_of(json_value, "direction", place).lower()
-    null_order = text_of(json_value, "null-order", place).lower()
+    holder = f"a field of the sort order {order_id}"
+    source_ids = sources_from_json(json_value, holder)
+    direction = text_of(json_value, "direction", holder).lower()
+    null_order = text_of(json_value, "null-order", holder).lower()
     if direction not in list(SortDirection):
         raise InvalidMetadataError(
-            f"the direction of {place} is {direction!r}; expected asc or desc", field="direction"
+            f"the direction of {holder} is {direction!r}; expected asc or desc", field="direction"
         )
     if null_order not in list(NullOrder):
         raise InvalidMetadataError(
-            f"the null order of {place} is {null_order!r}; expected nulls-first or nulls-last",
+            f"the null order of {holder} is {null_order!r}; expected nulls-first or nulls-last",
             field="null-order",
         )
     return SortField(
         source_ids=source_ids,
-        transform=transform_from_json(json_value, source_ids, place),
+        transform=transform_from_json(json_value, source_ids, holder),
         direction=SortDirection(direction),
         null_order=NullOrder(null_order),
     )

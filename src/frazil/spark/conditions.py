@@ -41,7 +41,7 @@ from frazil.format.predicates.sql.implied import (
     ConditionReader,
     WordsOfText,
     conjuncts_of,
-    words_of,
+    words_in_text,
 )
 from frazil.format.schema import Schema
 from frazil.spark.session.facts import is_case_sensitive, temporary_settings, type_support
@@ -264,7 +264,7 @@ class _Maker:
         implied: Expression = NOTHING_IMPLIED.predicate,
     ) -> Condition:
         """A condition whose parts are a predicate that is known, and texts that Spark evaluates."""
-        words = [words_of(piece) for piece in rest]
+        words = [words_in_text(piece) for piece in rest]
         names = self._needed(words)
         needed = None if names is None else names | self._names_in(known)
         tests = self._understood(text, rest)

@@ -150,7 +150,7 @@ class BoundedCache(Generic[Value]):
             if before is not None:
                 self._release(before)
 
-    def shared(self, part: Part) -> Part:
+    def shared_part(self, part: Part) -> Part:
         """Return the part that kept values hold and that equals this one, or this one.
 
         Only for use within `change`.

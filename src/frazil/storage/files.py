@@ -346,13 +346,13 @@ class FileIO:
         """Every file below a folder; None where the store tells them not by one request."""
         base = prefix.rstrip("/")
 
-        def listed(store: Store, at: str) -> Sequence[FileInfo] | None:
+        def list_files(store: Store, at: str) -> Sequence[FileInfo] | None:
             found = store.listed_at_once(at) if isinstance(store, ListsAtOnce) else None
             if found is None:
                 return None
             return [FileInfo(f"{base}{path[len(at) :]}", *rest) for path, *rest in found]
 
-        return self._run("list", base, lambda _: None, listed)
+        return self._run("list", base, lambda _: None, list_files)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, at any depth, hidden ones too; none if there is no folder."""

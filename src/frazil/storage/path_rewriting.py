@@ -41,7 +41,7 @@ class PathPrefix:
     source: str
     target: str
 
-    def moved(self, path: str) -> str:
+    def target_of(self, path: str) -> str:
         """Return the path below the target."""
         return f"{self.target}{self.tail(path)}"
 
@@ -77,9 +77,9 @@ def rewritten_metadata(data: bytes, prefix: PathPrefix) -> bytes:
     """Return a metadata file that is of a table below the target; compressed as it was."""
     is_packed = data.startswith(_GZIP)
     found = json.loads(gzip.decompress(data) if is_packed else data)
-    found["location"] = prefix.moved(found["location"].rstrip("/"))
+    found["location"] = prefix.target_of(found["location"].rstrip("/"))
     found["properties"] = {
-        name: prefix.moved(value) if _is_below(prefix, value) else value
+        name: prefix.target_of(value) if _is_below(prefix, value) else value
         for name, value in (found.get("properties") or {}).items()
     }
     for holder, name in (
@@ -94,7 +94,7 @@ def rewritten_metadata(data: bytes, prefix: PathPrefix) -> bytes:
                     "a snapshot of version 1 names its manifests without a list: rewrite the "
                     "table's manifests before its paths"
                 )
-            entry[name] = prefix.moved(entry[name])
+            entry[name] = prefix.target_of(entry[name])
     written = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     return gzip.compress(written, mtime=0) if is_packed else written
 
@@ -107,7 +107,7 @@ def rewritten_manifest_list(data: bytes, prefix: PathPrefix, lengths: Mapping[st
 
     def change(row: dict[str, Any]) -> None:
         row["manifest_length"] = lengths[row["manifest_path"]]
-        row["manifest_path"] = prefix.moved(row["manifest_path"])
+        row["manifest_path"] = prefix.target_of(row["manifest_path"])
 
     return _rewritten_avro(data, change)
 
@@ -129,9 +129,9 @@ def rewritten_manifest(
             if vector is not None:
                 file["content_offset"] = vector.offset
                 file["content_size_in_bytes"] = vector.length
-        file["file_path"] = prefix.moved(file["file_path"])
+        file["file_path"] = prefix.target_of(file["file_path"])
         if file.get("referenced_data_file") is not None:
-            file["referenced_data_file"] = prefix.moved(file["referenced_data_file"])
+            file["referenced_data_file"] = prefix.target_of(file["referenced_data_file"])
         if file.get("content") == 1:
             _rewrite_bounds(file, prefix)
 
@@ -183,7 +183,7 @@ def _rewrite_bounds(file: dict[str, Any], prefix: PathPrefix) -> None:
                 continue
             path = bytes(pair["value"]).decode("utf-8", "replace")
             if _is_below(prefix, path):
-                moved.append({"key": pair["key"], "value": prefix.moved(path).encode()})
+                moved.append({"key": pair["key"], "value": prefix.target_of(path).encode()})
         file[name] = moved
 
 
@@ -218,7 +218,7 @@ def _rewritten_puffin(data: bytes, prefix: PathPrefix) -> RewrittenDeletes:
     for blob in footer.blobs:
         properties = dict(blob.properties)
         if _REFERENCED in properties:
-            properties[_REFERENCED] = prefix.moved(properties[_REFERENCED])
+            properties[_REFERENCED] = prefix.target_of(properties[_REFERENCED])
         added = builder.add(
             blob.type,
             data[blob.offset : blob.offset + blob.length],

@@ -186,7 +186,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         name = parse_table_identifier(identifier)
         # Nothing is made yet, so the request may be sent again.
         answer = self._connection.client.read(self._creation(name, metadata, staged=True))
-        return self._tables.staged(name, answer)
+        return self._tables.staged_table(name, answer)
 
     def create_staged_table(self, staged: StagedTable) -> LoadedTable:
         try:
@@ -337,7 +337,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         *,
         base: LoadedTable | None = None,
     ) -> LoadedTable:
-        kept = self._tables.kept(name)
+        kept = self._tables.kept_table(name)
         before = base if base is not None else None if kept is None else kept.loaded
         answer = self._commits.commit(name, requirements, updates, before)
         committed = self._table_after_change(name, answer, before)

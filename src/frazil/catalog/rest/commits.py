@@ -45,7 +45,7 @@ class RestCommits:
                 f"cannot make the table {shown(name)}: its place is to be chosen by the server, "
                 f"so stage it first, or give it a location"
             )
-        kept = self._tables.kept(name)
+        kept = self._tables.kept_table(name)
         token = None if kept is None else kept.token
         try:
             return self._send(name, requirements, updates, token, before)

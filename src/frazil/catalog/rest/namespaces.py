@@ -32,7 +32,7 @@ class RestNamespaces:
         """Make a namespace."""
         what = f"make the namespace {shown(levels)}"
         self._connection.require(routes.CREATE_NAMESPACE, what)
-        self._connection.routes.joined(levels)
+        self._connection.routes.joined_levels(levels)
         request = RestRequest(
             "POST",
             self._connection.routes.namespaces(),
@@ -66,7 +66,7 @@ class RestNamespaces:
         """The namespaces directly below one, or the top ones, sorted."""
         what = f"list the namespaces of {shown(levels) or 'the catalog'}"
         self._connection.require(routes.LIST_NAMESPACES, what)
-        parent = {"parent": self._connection.routes.joined(levels)} if levels else {}
+        parent = {"parent": self._connection.routes.joined_levels(levels)} if levels else {}
         request = RestRequest(
             "GET",
             self._connection.routes.namespaces(),

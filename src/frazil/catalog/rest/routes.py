@@ -90,7 +90,7 @@ class Routes:
 
     def namespace(self, levels: Identifier, *below: str) -> str:
         """Return the path of a namespace, or of something below it."""
-        self.joined(levels)
+        self.joined_levels(levels)
         encoded = quote(self.separator, safe="").join(_segment(level) for level in levels)
         return self.path("namespaces", encoded, *below)
 
@@ -110,7 +110,7 @@ class Routes:
         """Return the path of a view."""
         return self.namespace(name[:-1], "views", _segment(name[-1]))
 
-    def joined(self, levels: Identifier) -> str:
+    def joined_levels(self, levels: Identifier) -> str:
         """Return a namespace as one text that is not encoded."""
         if any(self.separator in level for level in levels):
             raise ValidationError(

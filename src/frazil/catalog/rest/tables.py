@@ -69,7 +69,7 @@ class TableAnswers:
 
     def load(self, name: Identifier) -> LoadedTable:
         """Return a table; one that has not changed since it was kept is not sent again."""
-        kept = self.kept(name)
+        kept = self.kept_table(name)
         etag = None if kept is None or _is_due(kept.loaded) else kept.etag
         request = RestRequest(
             "GET",
@@ -100,7 +100,7 @@ class TableAnswers:
         self.forget(name)
         return self._keep(name, self._whole(name, f"load the table {shown(name)}"))
 
-    def kept(self, name: Identifier) -> KeptTable | None:
+    def kept_table(self, name: Identifier) -> KeptTable | None:
         """Return a table as it was last seen."""
         return self._cache().get((self._key, name))
 
@@ -112,7 +112,7 @@ class TableAnswers:
         """Return the token that the server now gives for requests about a table."""
         self.forget(name)
         self.load(name)
-        kept = self.kept(name)
+        kept = self.kept_table(name)
         return None if kept is None else kept.token
 
     def keep(
@@ -147,7 +147,7 @@ class TableAnswers:
         self._cache().put((self._key, name), entry, _size_of(answer))
         return loaded
 
-    def staged(self, name: Identifier, answer: Answer) -> StagedTable:
+    def staged_table(self, name: Identifier, answer: Answer) -> StagedTable:
         """Return the staged table of an answer; its making is a list of updates."""
         body = answer.json()
         metadata = metadata_from_json(body.get("metadata"))
@@ -160,7 +160,7 @@ class TableAnswers:
         """The metadata, not parsed again where it is of the file that is kept."""
         content = body.get("metadata")
         answered = content if isinstance(content, dict) else {}
-        kept = self.kept(name)
+        kept = self.kept_table(name)
         known = None if kept is None else kept.loaded.metadata
         if known is not None and answered.get("table-uuid") != known.table_uuid:
             known = None
@@ -194,7 +194,7 @@ class TableAnswers:
                 f"{shown(name)} is another table now: its uuid was {partial_metadata.table_uuid} "
                 f"and is {newest.table_uuid}; load it again"
             )
-        kept = self.kept(name)
+        kept = self.kept_table(name)
         if kept is not None and kept.loaded.metadata_location == location:
             # It holds the others from now on.
             self._cache().put((self._key, name), kept, _size_of(answer))

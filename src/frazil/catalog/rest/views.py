@@ -89,7 +89,7 @@ class ViewAnswers:
             self._tokens.put(name, texts[TOKEN], len(texts[TOKEN]))
         return LoadedView(name, metadata, location, texts)
 
-    def changed(self, name: Identifier, answer: Answer | None) -> LoadedView:
+    def view_after_change(self, name: Identifier, answer: Answer | None) -> LoadedView:
         """Return the view after a change that took place, loaded where the answer has it not."""
         try:
             if answer is not None:
@@ -185,7 +185,7 @@ class RestViewMethods(ViewMethods):
             made = self._views.now(name)
             return None if made is None else is_the_view(made.metadata, version, given)
 
-        return self._views.changed(name, self._settle_change(request, took_place, given))
+        return self._views.view_after_change(name, self._settle_change(request, took_place, given))
 
     def commit_view(
         self,
@@ -218,7 +218,9 @@ class RestViewMethods(ViewMethods):
             return None if now is None else is_in_view(now.metadata, updates)
 
         known = None if base is None else base.metadata
-        return self._views.changed(name, self._send_change(name, request, took_place, known))
+        return self._views.view_after_change(
+            name, self._send_change(name, request, took_place, known)
+        )
 
     def register_view(self, identifier: str | Sequence[str], metadata_location: str) -> LoadedView:
         name = parse_table_identifier(identifier)
@@ -236,7 +238,7 @@ class RestViewMethods(ViewMethods):
             now = self._views.now(name)
             return None if now is None else now.metadata_location == metadata_location
 
-        return self._views.changed(name, self._settle_change(request, took_place))
+        return self._views.view_after_change(name, self._settle_change(request, took_place))
 
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         name = parse_table_identifier(identifier)

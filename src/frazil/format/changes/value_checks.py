@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from frazil.errors import ValidationError
-from frazil.format.json_fields import MAX_INT, MAX_LONG, MAX_MILLISECONDS, shown
+from frazil.format.json_fields import MAX_INT, MAX_LONG, MAX_MILLISECONDS, shown_value
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.format.metadata.table_metadata import EncryptedKey
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -40,25 +40,25 @@ def is_long(number: int) -> bool:
 def check_uuid(text: str, what: str) -> None:
     """Check that a text is a UUID; ValidationError where it is none."""
     if not is_uuid(text):
-        raise ValidationError(f"{what} is {shown(text)}, which is no UUID")
+        raise ValidationError(f"{what} is {shown_value(text)}, which is no UUID")
 
 
 def check_int(number: int | None, what: str) -> None:
     """Check that a number has 32 bits at most; ValidationError where it has more."""
     if number is not None and not -MAX_INT - 1 <= number <= MAX_INT:
-        raise ValidationError(f"{what} is {shown(number)}, which has more than 32 bits")
+        raise ValidationError(f"{what} is {shown_value(number)}, which has more than 32 bits")
 
 
 def check_long(number: int | None, what: str) -> None:
     """Check that a number has 64 bits at most; ValidationError where it has more."""
     if number is not None and not is_long(number):
-        raise ValidationError(f"{what} is {shown(number)}, which has more than 64 bits")
+        raise ValidationError(f"{what} is {shown_value(number)}, which has more than 64 bits")
 
 
 def check_moment(milliseconds: int, what: str) -> None:
     """Check that a time's microseconds have 64 bits; ValidationError where they have more."""
     if abs(milliseconds) > MAX_MILLISECONDS:
-        raise ValidationError(f"{what} is {shown(milliseconds)} ms, which is out of range")
+        raise ValidationError(f"{what} is {shown_value(milliseconds)} ms, which is out of range")
 
 
 def check_snapshot_id(snapshot_id: int | None, what: str, known: Container[int]) -> None:
@@ -69,7 +69,7 @@ def check_snapshot_id(snapshot_id: int | None, what: str, known: Container[int])
 
 def check_snapshot(snapshot: Snapshot, known: Container[int], *, format_version: int) -> None:
     """Check what a new snapshot says; `known` are the ids that the table has."""
-    one = f"of the snapshot {shown(snapshot.snapshot_id)}"
+    one = f"of the snapshot {shown_value(snapshot.snapshot_id)}"
     check_long(snapshot.snapshot_id, "the snapshot id")
     check_snapshot_id(snapshot.parent_snapshot_id, f"the parent {one}", known)
     check_long(snapshot.sequence_number, f"the sequence number {one}")
@@ -81,7 +81,7 @@ def check_snapshot(snapshot: Snapshot, known: Container[int], *, format_version:
         return
     if snapshot.operation not in OPERATIONS:
         raise ValidationError(
-            f"the operation {one} is {shown(snapshot.operation)}; it must be one of "
+            f"the operation {one} is {shown_value(snapshot.operation)}; it must be one of "
             f"{', '.join(sorted(OPERATIONS))}"
         )
 
@@ -127,7 +127,7 @@ def check_sort_order(order: SortOrder) -> None:
 
 def check_statistics(file: StatisticsFile | PartitionStatisticsFile, known: Container[int]) -> None:
     """Check the numbers of a statistics file; `known` are the ids that the table has."""
-    one = f"of the statistics file {shown(file.statistics_path)}"
+    one = f"of the statistics file {shown_value(file.statistics_path)}"
     check_snapshot_id(file.snapshot_id, f"the snapshot id {one}", known)
     check_long(file.file_size_in_bytes, f"the size {one}")
     if isinstance(file, PartitionStatisticsFile):
@@ -146,7 +146,7 @@ def check_encryption_key(key: EncryptedKey) -> None:
         base64.b64decode(key.encrypted_key_metadata, validate=True)
     except (binascii.Error, ValueError):
         raise ValidationError(
-            f"the metadata of the encryption key {shown(key.key_id)} is no base64"
+            f"the metadata of the encryption key {shown_value(key.key_id)} is no base64"
         ) from None
 
 

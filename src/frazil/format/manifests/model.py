@@ -203,14 +203,14 @@ def assign_sequence_numbers(
     file is new (rules 132, 136, 166).
     """
 
-    def assigned(number: int) -> int:
+    def assign(number: int) -> int:
         return sequence_number if number == UNASSIGNED_SEQUENCE_NUMBER else number
 
     return tuple(
         replace(
             manifest,
-            sequence_number=assigned(manifest.sequence_number),
-            min_sequence_number=assigned(manifest.min_sequence_number),
+            sequence_number=assign(manifest.sequence_number),
+            min_sequence_number=assign(manifest.min_sequence_number),
         )
         if UNASSIGNED_SEQUENCE_NUMBER in (manifest.sequence_number, manifest.min_sequence_number)
         else manifest

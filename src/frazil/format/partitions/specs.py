@@ -264,48 +264,48 @@ def sources_to_json(source_ids: tuple[int, ...]) -> dict[str, Any]:
     return {"source-ids": list(source_ids)}
 
 
-def sources_from_json(json_value: Mapping[str, Any], place: str) -> tuple[int, ...]:
+def sources_from_json(json_value: Mapping[str, Any], holder: str) -> tuple[int, ...]:
     """The source ids of a partition or sort field's JSON."""
     several = json_value.get("source-ids")
     if several is None:
-        return (integer_of(json_value, "source-id", place),)
+        return (integer_of(json_value, "source-id", holder),)
     if (
         not isinstance(several, list)
         or not several
         or not all(isinstance(i, int) and not isinstance(i, bool) for i in several)
     ):
         raise InvalidMetadataError(
-            f"the source ids of {place} are {several!r}, not a list of ids", field="source-ids"
+            f"the source ids of {holder} are {several!r}, not a list of ids", field="source-ids"
         )
     return tuple(several)
 
 
 def transform_from_json(
-    json_value: Mapping[str, Any], source_ids: tuple[int, ...], place: str
+    json_value: Mapping[str, Any], source_ids: tuple[int, ...], holder: str
 ) -> Transform:
     """The transform of a partition or sort field's JSON; of several sources, an unknown one."""
-    text = text_of(json_value, "transform", place)
+    text = text_of(json_value, "transform", holder)
     if len(source_ids) > 1:
         return UnknownTransform(text)
     try:
         return parse_transform(text)
     except ValidationError as error:
-        raise InvalidMetadataError(f"the transform of {place} is wrong: {error}") from error
+        raise InvalidMetadataError(f"the transform of {holder} is wrong: {error}") from error
 
 
-def integer_of(json_value: Mapping[str, Any], key: str, place: str) -> int:
+def integer_of(json_value: Mapping[str, Any], key: str, holder: str) -> int:
     """A whole number of a JSON object, or InvalidMetadataError."""
     value = json_value.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidMetadataError(f"the {key} of {place} is {value!r}, not a number", field=key)
+        raise InvalidMetadataError(f"the {key} of {holder} is {value!r}, not a number", field=key)
     return value
 
 
-def text_of(json_value: Mapping[str, Any], key: str, place: str) -> str:
+def text_of(json_value: Mapping[str, Any], key: str, holder: str) -> str:
     """A string of a JSON object, or InvalidMetadataError."""
     value = json_value.get(key)
     if not isinstance(value, str):
-        raise InvalidMetadataError(f"the {key} of {place} is {value!r}, not a string", field=key)
+        raise InvalidMetadataError(f"the {key} of {holder} is {value!r}, not a string", field=key)
     return value
 
 
@@ -313,14 +313,14 @@ def _field_from_json(json_value: Any, default_id: int) -> PartitionField:
     if not isinstance(json_value, Mapping):
         raise InvalidMetadataError(f"{json_value!r} is not a partition field")
     name = text_of(json_value, "name", "a partition field")
-    place = f"the partition field {name!r}"
-    source_ids = sources_from_json(json_value, place)
+    holder = f"the partition field {name!r}"
+    source_ids = sources_from_json(json_value, holder)
     return PartitionField(
         source_ids=source_ids,
-        field_id=integer_of(json_value, "field-id", place)
+        field_id=integer_of(json_value, "field-id", holder)
         if json_value.get("field-id") is not None
         else default_id,
-        transform=transform_from_json(json_value, source_ids, place),
+        transform=transform_from_json(json_value, source_ids, holder),
         name=name,
     )
 

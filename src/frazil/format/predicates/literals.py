@@ -52,7 +52,7 @@ from frazil.format.values.decimals import (
     floor_at_scale,
     floor_of,
     largest_of,
-    negated,
+    negate,
     with_positive_zero,
 )
 from frazil.format.values.zones import PROCESS_ZONE, offset_at, zone_of
@@ -227,7 +227,7 @@ def _decimal(column_type: DecimalType, number: int | float | Decimal) -> Place:
         raise _Mismatch(f"it has more than {MOST_PLACES} digits after the point")
     floor = floor_at_scale(exact_number, column_type.scale)
     largest = largest_of(column_type.precision, column_type.scale)
-    if floor < negated(largest):
+    if floor < negate(largest):
         return Outside.BELOW
     exact = bool(floor == exact_number)
     if floor > largest or (floor == largest and not exact):

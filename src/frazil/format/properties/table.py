@@ -218,11 +218,11 @@ _HIGHEST_LEVELS: Final = {"gzip": 9, "brotli": 11}
 
 
 def check_properties(
-    changes: Mapping[str, str], *, beside: Mapping[str, str] | None = None
+    changes: Mapping[str, str], *, current: Mapping[str, str] | None = None
 ) -> None:
     """Check properties that are to be set, all at once; unknown ones are taken as they are.
 
-    Each malformed one is listed in the error; `beside` is what the table has already.
+    Each malformed one is listed in the error; `current` is what the table has already.
     """
     for name, text in changes.items():
         if not isinstance(name, str) or not name:
@@ -233,7 +233,7 @@ def check_properties(
             )
     problems = [problem for name, text in changes.items() if (problem := _problem(name, text))]
     if not problems and {PARQUET_LEVEL.name, PARQUET_CODEC.name} & changes.keys():
-        problems += _level_problems({**(beside or {}), **changes})
+        problems += _level_problems({**(current or {}), **changes})
     if problems:
         raise ConfigurationError("; ".join(problems))
 

@@ -39,26 +39,26 @@ def deletion_vector_from_bytes(
     `cardinality` is the number of positions that the manifest states, to be checked.
     """
 
-    def broken(reason: str) -> InvalidDataFileError:
+    def damage(reason: str) -> InvalidDataFileError:
         return InvalidDataFileError(f"the deletion vector is broken: {reason}", file=file)
 
     if len(data) < _FRAME:
-        raise broken(f"it has {len(data)} bytes, at least {_FRAME} are needed")
+        raise damage(f"it has {len(data)} bytes, at least {_FRAME} are needed")
     (length,) = struct.unpack_from(">I", data)
     if length != len(data) - 8:
-        raise broken(f"it announces {length} bytes and has {len(data) - 8}")
+        raise damage(f"it announces {length} bytes and has {len(data) - 8}")
     body = data[4:-4]
     if not body.startswith(MAGIC):
-        raise broken(f"its magic is {body[:4].hex()}, expected {MAGIC.hex()}")
+        raise damage(f"its magic is {body[:4].hex()}, expected {MAGIC.hex()}")
     (checksum,) = struct.unpack(">I", data[-4:])
     if checksum != zlib.crc32(body):
-        raise broken(f"its checksum is {zlib.crc32(body):08x}, it states {checksum:08x}")
+        raise damage(f"its checksum is {zlib.crc32(body):08x}, it states {checksum:08x}")
     try:
         positions = BitMap64.deserialize(body[len(MAGIC) :])
     except (ValueError, IndexError) as cause:
-        raise broken(str(cause)) from cause
+        raise damage(str(cause)) from cause
     if positions and positions.max() > MAX_POSITION:
-        raise broken(f"its position {positions.max()} has more than 63 bits")
+        raise damage(f"its position {positions.max()} has more than 63 bits")
     if cardinality is not None and len(positions) != cardinality:
-        raise broken(f"it has {len(positions)} positions, the manifest states {cardinality}")
+        raise damage(f"it has {len(positions)} positions, the manifest states {cardinality}")
     return positions

@@ -80,16 +80,16 @@ def field_from_json(json_value: Any) -> NestedField:
     if not isinstance(json_value, Mapping):
         raise InvalidMetadataError(f"{json_value!r} is not a struct field: expected an object")
     name = _require_value(json_value, "name", str, "a struct field")
-    place = f"the field {name!r}"
+    holder = f"the field {name!r}"
     doc = json_value.get("doc")
     if doc is not None and not isinstance(doc, str):
-        raise InvalidMetadataError(f"the doc {doc!r} of {place} is not a string", field=name)
-    field_type = parse_type(_present(json_value, "type", place))
+        raise InvalidMetadataError(f"the doc {doc!r} of {holder} is not a string", field=name)
+    field_type = parse_type(_present(json_value, "type", holder))
     return NestedField(
-        field_id=_require_value(json_value, "id", int, place),
+        field_id=_require_value(json_value, "id", int, holder),
         name=name,
         field_type=field_type,
-        required=_require_value(json_value, "required", bool, place),
+        required=_require_value(json_value, "required", bool, holder),
         doc=doc,
         initial_default=_default_from_json(json_value, "initial-default", field_type, name),
         write_default=_default_from_json(json_value, "write-default", field_type, name),
@@ -138,16 +138,16 @@ def _default_from_json(
         ) from error
 
 
-def _present(json_value: Mapping[str, Any], key: str, place: str) -> Any:
+def _present(json_value: Mapping[str, Any], key: str, holder: str) -> Any:
     if key not in json_value:
-        raise InvalidMetadataError(f"{place} has no {key!r}", field=key)
+        raise InvalidMetadataError(f"{holder} has no {key!r}", field=key)
     return json_value[key]
 
 
-def _require_value(json_value: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
-    value = _present(json_value, key, place)
+def _require_value(json_value: Mapping[str, Any], key: str, kind: type, holder: str) -> Any:
+    value = _present(json_value, key, holder)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InvalidMetadataError(
-            f"the {key!r} of {place} is {value!r}, which is not of type {kind.__name__}", field=key
+            f"the {key!r} of {holder} is {value!r}, which is not of type {kind.__name__}", field=key
         )
     return value

@@ -34,7 +34,7 @@ def decimal_from_text(text: str) -> Decimal:
     return Decimal(text.strip(), _EXACT)
 
 
-def negated(value: Decimal) -> Decimal:
+def negate(value: Decimal) -> Decimal:
     """The number with the other sign, all its digits."""
     return value.copy_negate() if value else value
 
@@ -49,12 +49,12 @@ def unit_of(scale: int) -> Decimal:
     return Decimal((0, (1,), -scale))
 
 
-def added(left: Decimal, right: Decimal) -> Decimal:
+def add(left: Decimal, right: Decimal) -> Decimal:
     """The exact sum."""
     return _EXACT.add(left, right)
 
 
-def subtracted(left: Decimal, right: Decimal) -> Decimal:
+def subtract(left: Decimal, right: Decimal) -> Decimal:
     """The exact difference."""
     return _EXACT.subtract(left, right)
 

@@ -84,7 +84,7 @@ class DeletedWords:
     def _put(self, owner: Hashable, known: Known, *, in_place_of: Collection[Deletes]) -> None:
         def beside(before: tuple[Known, ...] | None) -> Sized[tuple[Known, ...]]:
             # Files under the same deletes hold one set of names, which counts once.
-            shared = Known(self._kept.shared(known.deletes), known.words)
+            shared = Known(self._kept.shared_part(known.deletes), known.words)
             gone = (*in_place_of, known.deletes)
             others = [each for each in before or () if each.deletes not in gone]
             held = (shared, *others)[:_SETS_OF_ONE]

@@ -77,7 +77,7 @@ class Importer:
         spec = compatible_spec(self.metadata, source.files.names, source.name)
         texts = PartitionTexts(spec, self.metadata.schema, time_zone_of(self.spark))
         there = texts.with_values(source.files, source.name)
-        chosen = texts.filtered(there, partition_filter or {}, self.table)
+        chosen = texts.with_partition_values(there, partition_filter or {}, self.table)
         if len(there) and not len(chosen):
             raise ValidationError(
                 f"no partition of {source.name} has {dict(partition_filter or {})!r}: nothing was "

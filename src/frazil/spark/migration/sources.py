@@ -30,7 +30,7 @@ from frazil.table.migration.folders import (
     files_in_folders,
     files_of_folders,
     no_files,
-    unescaped,
+    unescape_folder,
 )
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -288,7 +288,7 @@ def _partition_folders(
 def _location_of(spark: SparkSession, table: SparkTable, partition: str) -> str:
     pairs = [part.partition("=") for part in partition.split("/")]
     values = ", ".join(
-        f"{quoted([unescaped(name)])} = {_sql_text(text)}" for name, _, text in pairs
+        f"{quoted([unescape_folder(name)])} = {_sql_text(text)}" for name, _, text in pairs
     )
     statement = f"DESCRIBE TABLE EXTENDED {table.quoted} PARTITION ({values})"
     rows = spark.sql(statement).collect()
@@ -297,7 +297,7 @@ def _location_of(spark: SparkSession, table: SparkTable, partition: str) -> str:
 
 
 def _sql_text(text: str) -> str:
-    escaped = unescaped(text).replace("\\", "\\\\").replace("'", "\\'")
+    escaped = unescape_folder(text).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from frazil.errors import CommitError, ReplacedDeletesError, ValidationError
 from frazil.format.predicates.expressions import Expression
-from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.implied import words_in_text
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.commands import COMMANDS
 from frazil.format.types import NestedField
@@ -175,7 +175,7 @@ def repeatable(target: Target, condition: Condition) -> Test:
     """
     if condition.is_exact:
         return condition
-    words = words_of(condition.text)
+    words = words_in_text(condition.text)
     if words is None or "(" in condition.text:
         # Without a call of a function nothing is random.
         nothing = target.no_rows()
@@ -194,7 +194,7 @@ def tested_by(test: Test) -> RowTest | None:
     """
     if isinstance(test, AtPlaces) or test.has_subquery:
         return None
-    words = words_of(test.text)
+    words = words_in_text(test.text)
     if not test.is_exact and (words is None or words.name_any_of(CLOCKS)):
         return None
     return RowTest(lambda target: rows_by_file(target, test))

@@ -13,7 +13,7 @@ import polars as pl
 from pyspark.sql import Column
 
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.implied import words_in_text
 from frazil.format.properties.table import DISTRIBUTION_MODE, TARGET_FILE_SIZE
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.target import Target
@@ -63,5 +63,5 @@ def without_queries(values: Mapping[str, Any]) -> bool:
 def _has_query(value: Any) -> bool:
     if not isinstance(value, str):
         return False
-    words = words_of(value)
+    words = words_in_text(value)
     return words is None or words.has_query

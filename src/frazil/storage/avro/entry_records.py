@@ -180,7 +180,7 @@ class EntryRecords:
         """Neighbouring records as they are, the last excluded."""
         return memoryview(self.body)[self.starts[first] : self.starts[end]]
 
-    def taken(self, rows: npt.NDArray[np.int64]) -> bytes:
+    def bytes_of_rows(self, rows: npt.NDArray[np.int64]) -> bytes:
         """Some records as they are, one after the other."""
         _, offsets, data = _slices(self.body, self.starts).take(_numbers(rows)).buffers()
         ends = np.frombuffer(offsets, dtype=np.int64, count=len(rows) + 1)
@@ -205,7 +205,7 @@ class EntryRecords:
         starts = np.frombuffer(offsets, dtype=np.int64, count=len(joined) + 1)
         return memoryview(data) if data is not None else memoryview(b""), starts
 
-    def changed(self, row: int, head: bytes, first_row_id: int | None) -> tuple[memoryview, ...]:
+    def with_head(self, row: int, head: bytes, first_row_id: int | None) -> tuple[memoryview, ...]:
         """A record under another head, with this first row id where the layout has one."""
         start = self.starts[row] + self.heads.lengths[row]
         rest = memoryview(self.body)[start : self.starts[row + 1]]

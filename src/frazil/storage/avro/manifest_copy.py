@@ -81,7 +81,7 @@ class CarriedEntries:
     stated: pl.DataFrame | None = None
 
     @property
-    def kept(self) -> pl.DataFrame:
+    def kept_entries(self) -> pl.DataFrame:
         """The entries that the new manifest has."""
         return self.entries.filter(self.carry != int(Carry.DROPPED))
 
@@ -140,7 +140,7 @@ def copied_bytes(
     joined = _join_sources(sources)
     if joined is None:
         return None
-    kept = joined.kept
+    kept = joined.kept_entries
     if not _may_be_written(kept, content, format_version):
         return None
     partitions = distinct_partitions(spec, schema, kept)
@@ -177,7 +177,7 @@ def only_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries | None:
         return None
     file = source.manifest.manifest_path
     written = json.loads(source.container.metadata["avro.schema"])
-    body = records.taken(rows.cast(pl.Int64).to_numpy())
+    body = records.bytes_of_rows(rows.cast(pl.Int64).to_numpy())
     some = as_container(written, len(rows), [body])
     return CarriedEntries(
         source.manifest,
@@ -289,7 +289,7 @@ def _copy(source: _Source, writer: ContainerWriter) -> None:
             writer.add(end - start, changed[starts[start] : starts[end]])
         elif changes:
             for row in range(start, end):
-                writer.add(1, *records.changed(row, heads.of(row), row_ids[row]))
+                writer.add(1, *records.with_head(row, heads.of(row), row_ids[row]))
         elif (
             end - start == container.counts[block]
             and container.packed

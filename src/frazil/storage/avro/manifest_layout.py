@@ -26,7 +26,7 @@ import polars as pl
 
 from frazil.errors import InvalidManifestError
 from frazil.storage.avro.container import as_container, zigzag
-from frazil.storage.avro.resolved import kind_of, physical, resolved
+from frazil.storage.avro.resolved import kind_of, physical, resolve_schema
 
 ENTRY_FIELDS: Mapping[int, str] = {
     0: "status",
@@ -204,7 +204,7 @@ def flatten(schema_text: bytes, *, file: str, partition_names: PartitionNames = 
     A field without an id is known by its name; `partition_names` are those of the spec's fields,
     for a schema without ids.
     """
-    schema = resolved(schema_text, file=file)
+    schema = resolve_schema(schema_text, file=file)
     builder = _Flattener(dict(partition_names))
     try:
         builder.add_record(schema, {**ENTRY_FIELDS, DATA_FILE_ID: "data_file"})

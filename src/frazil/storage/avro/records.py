@@ -21,7 +21,7 @@ from frazil.storage.avro.container import (
     as_container_of_blocks,
     read_container,
 )
-from frazil.storage.avro.resolved import kind_of, physical, resolved
+from frazil.storage.avro.resolved import kind_of, physical, resolve_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def read_many_records(files: Sequence[tuple[bytes, str]], level: Level) -> list[
     for schema_text, indexes in groups.items():
         names = [files[index][1] for index in indexes]
         some = [containers[index] for index in indexes]
-        schema = physical(_with_names(resolved(schema_text, file=names[0]), level))
+        schema = physical(_with_names(resolve_schema(schema_text, file=names[0]), level))
         columns = frozenset(each["name"] for each in schema["fields"])
         for index, rows in zip(indexes, _decode_rows(schema, some, names), strict=True):
             found[index] = Records(columns, rows)

@@ -31,7 +31,7 @@ _LOGICAL: Final = ("logicalType", "precision", "scale", "adjust-to-utc")
 _KEPT: Final = ("type", "size", "symbols", *_LOGICAL)
 
 
-def resolved(schema_text: bytes, *, file: str) -> dict[str, Any]:
+def resolve_schema(schema_text: bytes, *, file: str) -> dict[str, Any]:
     """The schema of a container's records, without references.
 
     Raises InvalidManifestError also where a few bytes could stand for endless records.

@@ -173,10 +173,10 @@ def _sound_groups(elements: list[dict[int, Value]]) -> bool:
 def _required_keys(elements: list[dict[int, Value]]) -> bool:
     """Mark the keys of maps as required; whether any was not."""
     found = False
-    for place, element in enumerate(elements[:-2]):
+    for index, element in enumerate(elements[:-2]):
         converted = element.get(_CONVERTED_TYPE, (TType.I32, None))[1]
         if _MAP in _logical(element) or converted == _CONVERTED_MAP:
-            key = elements[place + 2]
+            key = elements[index + 2]
             found |= key.get(_REPETITION, (TType.I32, 0))[1] != 0
             key[_REPETITION] = (TType.I32, 0)
     return found
@@ -328,10 +328,12 @@ def _label_struct(
     fields = {field.name: field for field in struct_type.fields}
     for node in nodes:
         field = fields.pop(node.name, None)
-        place = f"{path}{node.name}"
+        column = f"{path}{node.name}"
         if field is None:
-            raise InvalidDataFileError(f"the file holds the unexpected column {place!r}", file=file)
-        _label(node, field, place, file)
+            raise InvalidDataFileError(
+                f"the file holds the unexpected column {column!r}", file=file
+            )
+        _label(node, field, column, file)
     missing = [
         path + name
         for name, field in fields.items()
@@ -341,26 +343,26 @@ def _label_struct(
         raise InvalidDataFileError(f"the file lacks the columns {missing}", file=file)
 
 
-def _label(node: _Node, field: I.NestedField, place: str, file: str | None) -> None:
+def _label(node: _Node, field: I.NestedField, path: str, file: str | None) -> None:
     node.element[_FIELD_ID] = (TType.I32, field.field_id)
     match field.field_type:
         case I.StructType():
-            _label_struct(node.children, field.field_type, f"{place}.", file)
+            _label_struct(node.children, field.field_type, f"{path}.", file)
         case I.ListType():
-            (element,) = _entries(node, 1, place, file)
-            _label(element, field.field_type.element_field, f"{place}.element", file)
+            (element,) = _entries(node, 1, path, file)
+            _label(element, field.field_type.element_field, f"{path}.element", file)
         case I.MapType():
-            key, value = _entries(node, 2, place, file)
-            _label(key, field.field_type.key_field, f"{place}.key", file)
-            _label(value, field.field_type.value_field, f"{place}.value", file)
+            key, value = _entries(node, 2, path, file)
+            _label(key, field.field_type.key_field, f"{path}.key", file)
+            _label(value, field.field_type.value_field, f"{path}.value", file)
         case _:
             _annotate(node.element, field.field_type)
 
 
-def _entries(node: _Node, count: int, place: str, file: str | None) -> tuple[_Node, ...]:
+def _entries(node: _Node, count: int, path: str, file: str | None) -> tuple[_Node, ...]:
     """The element, or the key and value, of a three-level list or map (SPEC rule 256)."""
     if len(node.children) != 1 or len(node.children[0].children) != count:
-        raise InvalidDataFileError(f"{place!r} is no three-level list or map", file=file)
+        raise InvalidDataFileError(f"{path!r} is no three-level list or map", file=file)
     return node.children[0].children
 
 
@@ -423,10 +425,10 @@ def with_parquet_types(footer: bytes) -> pq.FileMetaData | None:
     The Arrow schema in it gets another name, of the same length.
     """
     # Statistics stand before the key-value metadata: the last place is that of the key.
-    place = footer.rfind(_WRITTEN_KEY) + len(_BEFORE)
-    if place < len(_BEFORE):
+    offset = footer.rfind(_WRITTEN_KEY) + len(_BEFORE)
+    if offset < len(_BEFORE):
         return None
-    other = footer[:place] + _OTHER_KEY + footer[place + len(_KEY) :]
+    other = footer[:offset] + _OTHER_KEY + footer[offset + len(_KEY) :]
     whole = _MAGIC + other + struct.pack("<I", len(other)) + _MAGIC
     found = pq.read_metadata(pa.BufferReader(whole))
     return found if _KEY not in (found.metadata or {}) else None

@@ -58,10 +58,10 @@ class RequestSigner(Protocol):
 def signed_store(properties: Mapping[str, str], signer: RequestSigner) -> S3Store:
     """Return the store of S3 whose requests a signer signs; keys in the properties are not used."""
 
-    def signed(request: Any, region_name: str | None = None, **_: Any) -> None:
+    def sign_request(request: Any, region_name: str | None = None, **_: Any) -> None:
         _apply(request, signer.sign(_store_request(request, region_name or "")))
 
-    return S3Store(S3Client(properties, before_sign=signed))
+    return S3Store(S3Client(properties, before_sign=sign_request))
 
 
 def _store_request(request: Any, region: str) -> StoreRequest:

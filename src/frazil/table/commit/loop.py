@@ -134,7 +134,7 @@ def commit(
     current = base
     while True:
         try:
-            with turn.taken(lambda: abandon(operation)):
+            with turn.hold(lambda: abandon(operation)):
                 if current is not None and turn.is_replaced(current):
                     # To swap it would be refused.
                     run, current = _changes_since(current), None

@@ -186,7 +186,7 @@ class CompositeOperation:
 
 
 def with_chosen_ids(base: TableMetadata, updates: Sequence[Update]) -> tuple[Update, ...]:
-    """Return the updates with ids in place of `LAST_ADDED`, where these are not the same.
+    """Return the updates with ids in index of `LAST_ADDED`, where these are not the same.
 
     Whoever applies the updates gives out the ids. Manifests and snapshots of the same commit name
     those that were expected: if others are given out, since a schema or spec was removed
@@ -195,25 +195,25 @@ def with_chosen_ids(base: TableMetadata, updates: Sequence[Update]) -> tuple[Upd
     """
     names_ids = any(isinstance(update, AddSnapshot) for update in updates)
     return tuple(
-        _with_chosen_id(base, updates, place, names_ids=names_ids) for place in range(len(updates))
+        _with_chosen_id(base, updates, index, names_ids=names_ids) for index in range(len(updates))
     )
 
 
 def _with_chosen_id(
-    base: TableMetadata, updates: Sequence[Update], place: int, *, names_ids: bool
+    base: TableMetadata, updates: Sequence[Update], index: int, *, names_ids: bool
 ) -> Update:
-    update = updates[place]
+    update = updates[index]
     match update:
         case SetCurrentSchema(schema_id) if schema_id == LAST_ADDED:
-            chosen = apply_updates(base, updates[: place + 1]).current_schema_id
+            chosen = apply_updates(base, updates[: index + 1]).current_schema_id
             if names_ids or chosen in base.schemas_by_id:
                 return dataclasses.replace(update, schema_id=chosen)
         case SetDefaultSpec(spec_id) if spec_id == LAST_ADDED:
-            chosen = apply_updates(base, updates[: place + 1]).default_spec_id
+            chosen = apply_updates(base, updates[: index + 1]).default_spec_id
             if names_ids or chosen in base.specs_by_id:
                 return dataclasses.replace(update, spec_id=chosen)
         case SetDefaultSortOrder(order_id) if order_id == LAST_ADDED:
-            chosen = apply_updates(base, updates[: place + 1]).default_sort_order_id
+            chosen = apply_updates(base, updates[: index + 1]).default_sort_order_id
             if names_ids or chosen in base.sort_orders_by_id:
                 return dataclasses.replace(update, sort_order_id=chosen)
     return update

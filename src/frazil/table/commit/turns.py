@@ -34,7 +34,7 @@ class Turn:
         self._replaced: deque[str] = deque(maxlen=_REMEMBERED)
 
     @contextmanager
-    def taken(self, interrupted: Callable[[], object]) -> Iterator[None]:
+    def hold(self, interrupted: Callable[[], object]) -> Iterator[None]:
         """Wait for the turn, within bounds, and have it.
 
         `interrupted` is done where the wait is ended by an exception, such as Ctrl-C.

@@ -79,7 +79,7 @@ def _entries(io: FileIO, metadata: TableMetadata, keys: Collection[FileKey]) -> 
     ]
     return [
         entry
-        for opened in files.opened(metadata, manifests)
+        for opened in files.open_manifests(metadata, manifests)
         for entry in entries_in(metadata, opened)
         if entry.status is not EntryStatus.DELETED and file_key(entry.data_file) in keys
     ]

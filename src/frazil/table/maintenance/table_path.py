@@ -109,11 +109,11 @@ class _Staging:
         """Stage the new content of a file."""
         staged = f"{self.folder}{self.prefix.tail(path)}"
         self.io.write(staged, data, overwrite=True)
-        self._note([staged], [self.prefix.moved(path)])
+        self._note([staged], [self.prefix.target_of(path)])
 
     def copy(self, paths: Sequence[str]) -> None:
         """Note files that are copied as they are."""
-        self._note(list(paths), [self.prefix.moved(path) for path in paths])
+        self._note(list(paths), [self.prefix.target_of(path) for path in paths])
 
     def _note(self, sources: list[str], targets: list[str]) -> None:
         self.plan.append(pl.DataFrame({"source": sources, "target": targets}, schema=_PLAN))

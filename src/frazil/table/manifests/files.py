@@ -56,7 +56,7 @@ class ManifestFiles:
         self._lists: list[str] = []
 
     @property
-    def written(self) -> frozenset[str]:
+    def written_paths(self) -> frozenset[str]:
         """Paths of the manifests written and not removed since."""
         return frozenset(self._written)
 
@@ -70,7 +70,7 @@ class ManifestFiles:
         data = self.io.read(manifest.manifest_path)
         return read_container(data, file=manifest.manifest_path)
 
-    def opened(
+    def open_manifests(
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> list[CarriedEntries]:
         """Manifests with all of their entries, to be carried over as they are."""

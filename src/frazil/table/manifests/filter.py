@@ -189,7 +189,7 @@ class ManifestFilter:
         left = [manifest for manifest, known in found.items() if known is None]
         # What is going to be rewritten is read as a whole at once, the others by their columns.
         whole = [manifest for manifest in left if self._is_rewritten(manifest)]
-        for source in self._files.opened(metadata, whole):
+        for source in self._files.open_manifests(metadata, whole):
             rewrite = partial(self._rewrite, metadata, source, snapshot_id)
             found[source.manifest] = self._results.get_or_make(metadata, source.manifest, rewrite)
         row_filter = self._row_filter

@@ -94,7 +94,7 @@ class ManifestMerger:
         self, metadata: TableMetadata, group: Sequence[ManifestFile], snapshot_id: int
     ) -> ManifestFile:
         def write() -> ManifestFile:
-            opened = self._files.opened(metadata, group)
+            opened = self._files.open_manifests(metadata, group)
             return self._files.carry(
                 metadata,
                 _to_merge(opened, snapshot_id),

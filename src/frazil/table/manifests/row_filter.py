@@ -44,7 +44,7 @@ class RowFilter:
         """Whether every row matches."""
         return isinstance(self.predicate, AlwaysTrue)
 
-    def bound(self, metadata: TableMetadata) -> Expression:
+    def bound_predicate(self, metadata: TableMetadata) -> Expression:
         """The predicate bound to the current schema; PredicateError where it does not fit."""
         return bind(
             self.predicate,
@@ -56,12 +56,12 @@ class RowFilter:
     def may_match(self, metadata: TableMetadata, manifests: Sequence[ManifestFile]) -> list[bool]:
         """Whether each manifest's partition summaries allow rows that match (rules 171, 172)."""
         return may_match_manifests(
-            self.bound(metadata), manifests, metadata.specs_by_id, metadata.schema
+            self.bound_predicate(metadata), manifests, metadata.specs_by_id, metadata.schema
         )
 
     def statistics(self, metadata: TableMetadata) -> Mapping[str, Collection[int]]:
         """The statistics that `any_match` and `all_match` look at."""
-        return needed_statistics(self.bound(metadata))
+        return needed_statistics(self.bound_predicate(metadata))
 
     def any_match(
         self, metadata: TableMetadata, manifest: ManifestFile, entries: pl.DataFrame
@@ -71,7 +71,7 @@ class RowFilter:
         Delete files are judged by their partition alone: their metrics describe the deleted rows.
         """
         spec = metadata.spec_by_id(manifest.partition_spec_id)
-        bound = self.bound(metadata)
+        bound = self.bound_predicate(metadata)
         if manifest.content is ManifestContent.DATA:
             return may_match(bound, spec, metadata.schema, entries)
         return keeps_partitions(inclusive(bound, spec, metadata.schema), entries)
@@ -85,7 +85,7 @@ class RowFilter:
         their ids say nothing of those (rule 229), so only the partition counts.
         """
         spec = metadata.spec_by_id(manifest.partition_spec_id)
-        bound = self.bound(metadata)
+        bound = self.bound_predicate(metadata)
         if manifest.content is ManifestContent.DATA:
             return must_match(bound, spec, metadata.schema, entries)
         return must_keep_partitions(strict(bound, spec, metadata.schema), entries)

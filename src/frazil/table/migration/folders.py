@@ -125,10 +125,12 @@ def _parse_folder(folder: str, root: str) -> tuple[tuple[str, str | None], ...]:
                 f"the folder {root.rstrip('/')}/{folder} holds data files, and {part!r} names no "
                 "partition as column=value: bring that folder in on its own"
             )
-        pairs.append((unescaped(name), None if text == NULL_FOLDER else unescaped(text)))
+        pairs.append(
+            (unescape_folder(name), None if text == NULL_FOLDER else unescape_folder(text))
+        )
     return tuple(pairs)
 
 
-def unescaped(text: str) -> str:
+def unescape_folder(text: str) -> str:
     """Return the text as Hive and Spark read it: each %XX is one character."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)

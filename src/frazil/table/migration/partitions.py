@@ -86,7 +86,9 @@ class PartitionTexts:
         ]
         return frame.select(columns)
 
-    def filtered(self, frame: pl.DataFrame, wanted: Mapping[str, Any], table: str) -> pl.DataFrame:
+    def with_partition_values(
+        self, frame: pl.DataFrame, wanted: Mapping[str, Any], table: str
+    ) -> pl.DataFrame:
         """Return the files of the partitions that have these values.
 
         `wanted`: by the name of a partition column, its value; NULL is None.

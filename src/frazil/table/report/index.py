@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.format.html_text import html_size, html_text
-from frazil.table.report.lake import LakeEntry, LakeNames, searched
+from frazil.table.report.lake import LakeEntry, LakeNames, search_text
 from frazil.table.report.layout import now_text, script_element, utc_text, whole_page
 
 _UNKNOWN: Final = "–"
@@ -190,7 +190,7 @@ def _row(entry: LakeEntry, address: str | None) -> str:
         _cell("Last change (UTC)", entry.changed_ms, changed),
     )
     return (
-        f'<tr role="row" data-name="{html_text(searched(entry.identifier))}">'
+        f'<tr role="row" data-name="{html_text(search_text(entry.identifier))}">'
         f'<th role="rowheader" scope="row" data-value="{text}">{label}{note}</th>'
         f'<td role="cell" data-label="Kind" data-value="{entry.kind}">{entry.kind}</td>'
         f"{''.join(cells)}</tr>\n"

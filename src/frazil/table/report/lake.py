@@ -104,7 +104,7 @@ def names_of(
         except FrazilError as error:
             return [], told(error)
 
-    def listed(namespace: Identifier) -> _Listed:
+    def list_names(namespace: Identifier) -> _Listed:
         try:
             below = [each for each in catalog.list_namespaces(namespace) if may_see(each)]
             if not namespace or not may_read(namespace):
@@ -124,7 +124,7 @@ def names_of(
     found: dict[Identifier, _Listed] = {}
     waiting = [top]
     while waiting:
-        answers = in_threads(listed, waiting, threads=READING_THREADS, name="frazil-names")
+        answers = in_threads(list_names, waiting, threads=READING_THREADS, name="frazil-names")
         found |= dict(zip(waiting, answers, strict=True))
         waiting = [each for one in answers for each in one.below if each not in found]
     there = {name: each for name, each in found.items() if name and not each.is_gone}
@@ -209,10 +209,10 @@ def _places(catalog: Catalog, tables: Sequence[Identifier]) -> Mapping[Identifie
 def matching(names: Sequence[Identifier], query: str) -> list[Identifier]:
     """Return the names that hold a text, in any case."""
     wanted = query.strip().lower()
-    return [each for each in names if wanted in searched(each)]
+    return [each for each in names if wanted in search_text(each)]
 
 
-def searched(name: Identifier) -> str:
+def search_text(name: Identifier) -> str:
     """Return what a search looks at: a name with the quotes that it may need, and without them."""
     plain, quoted = ".".join(name).lower(), shown(name).lower()
     return plain if plain == quoted else f"{plain} {quoted}"

@@ -106,14 +106,14 @@ def write_lake_report(
         raise StorageError(f"the folder {target} cannot be made: {error}") from error
     progress = _Progress(on_progress, len(names.tables))
 
-    def described(name: Identifier) -> LakeEntry:
+    def describe(name: Identifier) -> LakeEntry:
         entry, page = _describe_table(catalog, name)
         if page is not None:
             _write(pages / page_file(name), page)
         progress.one()
         return entry
 
-    tables = in_threads(described, names.tables, threads=READING_THREADS, name="frazil-report")
+    tables = in_threads(describe, names.tables, threads=READING_THREADS, name="frazil-report")
     views = entries_of(catalog, (), names.views, told=_told_of(catalog))
     _write(target / _LIBRARY, library)
     entries = sorted([*tables, *views], key=lambda each: each.identifier)
@@ -172,11 +172,11 @@ def _link(entry: LakeEntry) -> str | None:
 
 
 def _told_of(catalog: Catalog) -> Callable[[Exception], str]:
-    def told(error: Exception) -> str:
+    def problem_of(error: Exception) -> str:
         text = str(error) if isinstance(error, FrazilError) else f"{type(error).__name__}: {error}"
         return " ".join(redact(text, catalog.properties).split())
 
-    return told
+    return problem_of
 
 
 def _remove_others(pages: Path, kept: set[str]) -> None:

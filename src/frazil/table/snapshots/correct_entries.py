@@ -80,7 +80,7 @@ class CorrectEntries(SnapshotProducer):
     ) -> tuple[ManifestFile, tuple[ManifestEntry, ...]]:
         if not manifest.has_live_files:
             return manifest, ()
-        [opened] = self.files.opened(base, [manifest])
+        [opened] = self.files.open_manifests(base, [manifest])
         paths = opened.entries["file_path"]
         if not paths.is_in(list(self._figures)).any():
             return manifest, ()

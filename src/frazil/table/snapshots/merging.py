@@ -146,7 +146,7 @@ class MergingProducer(SnapshotProducer):
         return self.operation_name
 
     @property
-    def called(self) -> str:
+    def name_in_errors(self) -> str:
         """What errors call the operation."""
         return self.summary_operation
 

@@ -149,7 +149,7 @@ class BranchOperation:
         return branch_head(base, self.options.branch)
 
     @property
-    def called(self) -> str:
+    def name_in_errors(self) -> str:
         """What errors call the operation."""
         return "operation"
 
@@ -174,7 +174,7 @@ class BranchOperation:
             parent,
             start,
             own=self.own_snapshots,
-            operation=operation or self.called,
+            operation=operation or self.name_in_errors,
         )
 
     def note_read(self, base: TableMetadata, from_snapshot: int | None) -> int | None:
@@ -221,7 +221,7 @@ class SnapshotProducer(BranchOperation, ABC):
         self.own_snapshots = snapshots_of_transaction(base, committed)
         parent = self.head(base)
         self.validate(base, parent)
-        while self.snapshot_id in base.snapshots_at_hand and not self.files.written:
+        while self.snapshot_id in base.snapshots_at_hand and not self.files.written_paths:
             self.snapshot_id = new_snapshot_id()
         sequence_number = base.next_sequence_number
         manifests = assign_sequence_numbers(

@@ -157,7 +157,7 @@ class RewriteManifests(SnapshotProducer):
         columns = partition_columns(spec, self._sort_by)
         if not self._is_small(chosen):
             return self._write_apart(base, chosen, content, columns, count)
-        opened = self.files.opened(base, chosen)
+        opened = self.files.open_manifests(base, chosen)
         return [
             self.files.carry(
                 base,

@@ -30,7 +30,7 @@ def set_properties(properties: Mapping[str, str]) -> MetadataOperation:
     check_properties(properties)
 
     def updates(base: TableMetadata) -> list[Update]:
-        check_properties(properties, beside=base.properties)
+        check_properties(properties, current=base.properties)
         changed = {
             name: value for name, value in properties.items() if base.properties.get(name) != value
         }

@@ -81,7 +81,7 @@ class GlueCatalog(RecordCatalog[GlueNamespaces]):
         self._names.require_table(name)
         self._require_namespace(name[:-1])
         if self._tables.find(name) is not None:
-            raise self._tables.taken(name)
+            raise self._tables.taken_name_error(name)
         return StagedTable(name, metadata, self.io)
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
@@ -160,10 +160,10 @@ class GlueCatalog(RecordCatalog[GlueNamespaces]):
     def _was_moved(self, base: LoadedTable, table: LoadedTable) -> bool | None:
         """Whether the pointer was moved by a call without an answer."""
 
-        def settled() -> str | None:
-            return _pointer(self._tables.settled(base.identifier, base.metadata_location))
+        def settled_pointer() -> str | None:
+            return _pointer(self._tables.settled_table(base.identifier, base.metadata_location))
 
-        return PointerRace(base, table, settled).took_place(self.io)
+        return PointerRace(base, table, settled_pointer).took_place(self.io)
 
 
 def _pointer(table: GlueTable | None) -> str | None:

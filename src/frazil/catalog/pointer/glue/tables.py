@@ -79,7 +79,7 @@ class GlueTables:
             )
         return table.pointer
 
-    def settled(self, name: Identifier, base: str) -> GlueTable | None:
+    def settled_table(self, name: Identifier, base: str) -> GlueTable | None:
         """Return a table after which no late call can move the pointer from its base any more.
 
         A call that was sent for the version at hand is refused once there is a newer one.
@@ -111,7 +111,7 @@ class GlueTables:
             took_place=took_place,
             properties={**self._status_checks, **properties},
             refusals={
-                ALREADY_EXISTS: self.taken(name),
+                ALREADY_EXISTS: self.taken_name_error(name),
                 NOT_FOUND: self.no_namespace(name[:-1]),
                 CHANGED_MEANWHILE: self._lost_race(name),
             },
@@ -253,7 +253,7 @@ class GlueTables:
             f"Glue is {table.format_name}"
         )
 
-    def taken(self, name: Identifier) -> TableAlreadyExistsError:
+    def taken_name_error(self, name: Identifier) -> TableAlreadyExistsError:
         """Return the error of a name that a table of any format has."""
         return TableAlreadyExistsError(
             f"the table {shown(name)} exists in {self._glue.name}, or a table of another format or "

@@ -211,7 +211,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
         reason = f"the metastore's lock {lock.lock_id} was lost: {lock.failure}"
 
         def took_place() -> bool | None:
-            with self._locks.held(table.identifier):
+            with self._locks.hold(table.identifier):
                 return self._took_place(base, table)
 
         if not find_outcome(took_place, base.metadata.properties, change=change, reason=reason):
@@ -246,7 +246,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
     def _hold_lock(self, base: LoadedTable) -> contextlib.AbstractContextManager[HeldLock | None]:
         """Hold the lock for a change of a table as it was; who waits looks whether it still is."""
         if lock_enabled(base.metadata.properties, self._form):
-            return self._locks.held(base.identifier, lambda: self._record_at(base))
+            return self._locks.hold(base.identifier, lambda: self._record_at(base))
         return contextlib.nullcontext()
 
     def _record_at(self, base: LoadedTable) -> Any:
@@ -278,7 +278,7 @@ class HiveCatalog(HiveViewMethods, RecordCatalog[HiveNamespaces]):
         self, namespace: str | Sequence[str], is_one: Callable[[Any], bool]
     ) -> list[Identifier]:
         name = parse_named_namespace(namespace)
-        self._namespaces.required(name)
+        self._namespaces.require(name)
         names = self._metastores.read(lambda client: client.get_all_tables(name[0]))
         found: list[Identifier] = []
         for start in range(0, len(names), _ASKED_TOGETHER):

@@ -16,7 +16,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from frazil.catalog.outcome import Sending
-from frazil.catalog.pointer.hive.login import AnonymousSocket, kerberos_transport, opened
+from frazil.catalog.pointer.hive.login import AnonymousSocket, kerberos_transport, open_transport
 from frazil.catalog.pointer.hive.settings import Address, ConnectionSettings
 from frazil.errors import AccessDeniedError, ConfigurationError, StorageError
 
@@ -240,7 +240,7 @@ class Metastores:
         else:
             transport = kerberos_transport(socket, address.host, service)
         try:
-            opened(transport)
+            open_transport(transport)
             socket.setTimeout(self._settings.call_seconds * 1000)
             yield transport
         except BaseException:

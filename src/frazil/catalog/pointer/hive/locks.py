@@ -101,7 +101,7 @@ class TableLocks:
         self._form = form
 
     @contextmanager
-    def held(
+    def hold(
         self, name: Identifier, still_needed: Callable[[], object] = _no_check
     ) -> Iterator[HeldLock]:
         """Hold the lock on a table for the block.

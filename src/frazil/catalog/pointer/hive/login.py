@@ -68,7 +68,7 @@ def kerberos_transport(socket: Any, host: str, service: str) -> Any:
     return transport
 
 
-def opened(transport: Any) -> None:
+def open_transport(transport: Any) -> None:
     """Open a transport; one that logs in does so.
 
     Raises AccessDeniedError: there is no ticket, or the server refuses it; TTransportException: the

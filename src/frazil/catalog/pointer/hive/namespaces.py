@@ -60,7 +60,7 @@ class HiveNamespaces:
             return None
         return self._metastores.find(lambda client: client.get_database(name[0]))
 
-    def required(self, name: Identifier) -> Any:
+    def require(self, name: Identifier) -> Any:
         """Return the database of a name."""
         found = self.find(name)
         if found is None:
@@ -98,7 +98,7 @@ class HiveNamespaces:
 
     def drop(self, name: Identifier) -> None:
         """Remove an empty database; its folder stays."""
-        self.required(name)
+        self.require(name)
         try:
             self._change(
                 f"drop the namespace {shown(name)}",
@@ -116,7 +116,7 @@ class HiveNamespaces:
 
     def properties_of(self, name: Identifier) -> dict[str, str]:
         """Return the properties, with ``location``, ``comment`` and the owner among them."""
-        return _properties(self.required(name))
+        return _properties(self.require(name))
 
     def update(self, name: Identifier, updates: Mapping[str, str], removals: Sequence[str]) -> None:
         """Set and remove properties.
@@ -124,7 +124,7 @@ class HiveNamespaces:
         Raises UnsupportedError where the metastore did not change one of them, as Hive 2 does not;
         the rest was changed.
         """
-        found = self.required(name)
+        found = self.require(name)
         properties = _properties(found)
         # A metastore that is sent none keeps what it has.
         for key in {LOCATION, COMMENT} & properties.keys() & set(removals):

@@ -137,7 +137,7 @@ class HiveViewMethods(PointerViewMethods):
             return self._view_took_place(base, view)
 
         def took_place_at_last() -> bool | None:
-            with self._locks.held(name):
+            with self._locks.hold(name):
                 return took_place()
 
         data = view_metadata_file(view.metadata, path=path)
@@ -159,7 +159,7 @@ class HiveViewMethods(PointerViewMethods):
 
     @contextmanager
     def _locked_view(self, base: LoadedView) -> Iterator[HeldLock]:
-        with self._locks.held(base.identifier, lambda: self._view_record_at(base)) as lock:
+        with self._locks.hold(base.identifier, lambda: self._view_record_at(base)) as lock:
             yield lock
 
     def _view_took_place(self, base: LoadedView | None, view: LoadedView) -> bool | None:
@@ -188,7 +188,7 @@ class HiveViewMethods(PointerViewMethods):
         return record
 
     def _require_free(self, name: Identifier) -> None:
-        self._namespaces.required(name[:-1])
+        self._namespaces.require(name[:-1])
         if find_record(self._metastores, name) is not None:
             raise self._view_taken(name)
 

@@ -201,7 +201,7 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         staged = super().stage_table(identifier, metadata)
         if self.view_exists(staged.identifier):
-            raise self._rows.taken(staged.identifier)
+            raise self._rows.taken_name_error(staged.identifier)
         self._rows.require_no_namespace(staged.identifier)
         return staged
 
@@ -284,11 +284,11 @@ class SqlCatalog(SqlViewMethods, CommitsTogether):
         """Whether the table's pointer was moved, or made, by a transaction without an answer."""
         name, location = table.identifier, table.metadata_location
 
-        def settled() -> str | None:
-            row = self._rows.settled(name, is_new=base is None)
+        def settled_pointer() -> str | None:
+            row = self._rows.settled_pointers(name, is_new=base is None)
             return None if row is None else row.location
 
-        answer = PointerRace(base, table, settled).took_place(self.io)
+        answer = PointerRace(base, table, settled_pointer).took_place(self.io)
         # A row of another name: somebody has renamed the table since.
         return answer if answer is True or not self._rows.is_named(location) else True
 

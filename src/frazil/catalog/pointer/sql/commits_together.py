@@ -177,7 +177,7 @@ class CommitsTogether(RecordCatalog[SqlNamespaces]):
     ) -> None:
         """Move the pointer; CommitFailedError if it does not point to the base any more."""
         before, after = base.metadata_location, updated.metadata_location
-        if not self._rows.moved(connection, base.identifier, base=before, to=after):
+        if not self._rows.move_pointer(connection, base.identifier, base=before, to=after):
             self._raise_lost_race(connection, base)
 
     def _all_took_place(self, moving: Sequence[_Move]) -> bool | None:

@@ -192,7 +192,7 @@ class SqlRows:
             work,
             took_place=took_place,
             properties={**self._status_checks, **properties},
-            taken=self.taken(name),
+            taken=self.taken_name_error(name),
             sending=sending,
         )
 
@@ -215,14 +215,14 @@ class SqlRows:
             sending=sending,
         )
 
-    def moved(self, connection: Connection, name: Identifier, *, base: str, to: str) -> bool:
+    def move_pointer(self, connection: Connection, name: Identifier, *, base: str, to: str) -> bool:
         """Move a pointer if it still points to its base; whether it did."""
         row = {**_parameters(name), "old": base, "new": to}
         return connection.execute(self._swap, row).rowcount == 1
 
     def raise_lost_race(self, connection: Connection, name: Identifier, base: str) -> None:
         """Tell who was first."""
-        row = self.locked(connection, name)
+        row = self.lock_row(connection, name)
         if row is None:
             raise self.kind.missing(f"the {self.kind.word} {shown(name)} was dropped or renamed")
         raise CommitFailedError(
@@ -238,7 +238,7 @@ class SqlRows:
             connection.execute(delete(TABLES).where(self.is_row(name)))
 
         def took_place(connection: Connection) -> bool | None:
-            row = self.locked(connection, name)
+            row = self.lock_row(connection, name)
             if row is None:
                 return True
             return False if [row] == seen else None
@@ -272,7 +272,7 @@ class SqlRows:
             )
 
         def took_place(connection: Connection) -> bool | None:
-            before, after = self.locked(connection, old), self.locked(connection, new)
+            before, after = self.lock_row(connection, old), self.lock_row(connection, new)
             if before is None and [after] == seen:
                 return True
             return False if [before] == seen and after is None else None
@@ -282,7 +282,7 @@ class SqlRows:
             work,
             took_place=lambda: self._database.look(took_place),
             properties=self._status_checks,
-            taken=self.taken(new),
+            taken=self.taken_name_error(new),
         )
 
     # -- rows in a transaction -------------------------------------------------------------------
@@ -292,7 +292,7 @@ class SqlRows:
         if "." not in name[-1] and self._namespaces.is_stored(connection, namespace_text(name)):
             raise self.kind.taken(f"{shown(name)} is a namespace in the catalog {self._catalog}")
 
-    def locked(self, connection: Connection, name: Identifier) -> Pointers | None:
+    def lock_row(self, connection: Connection, name: Identifier) -> Pointers | None:
         """Where a row points and pointed to, once it is ours to change; None without a row."""
         query = select(*_POINTERS).where(self.is_row(name)).with_for_update()
         row = connection.execute(query).first()
@@ -302,14 +302,14 @@ class SqlRows:
         """Where a row points to, which stays so until the transaction ends."""
         return connection.scalar(self._pointer_of(name).with_for_update(read=True))
 
-    def settled(self, name: Identifier, *, is_new: bool) -> Pointers | None:
+    def settled_pointers(self, name: Identifier, *, is_new: bool) -> Pointers | None:
         """Where a row points and pointed to once no transaction is at work on its name.
 
         `is_new`: whether a transaction may be making the name.
         """
 
         def work(connection: Connection) -> Pointers | None:
-            row = self.locked(connection, name)
+            row = self.lock_row(connection, name)
             if row is not None:
                 return Pointers(self.location_in(name, row.location), row.previous)
             if is_new:
@@ -393,7 +393,7 @@ class SqlRows:
             f"there is no {self.kind.word} {shown(name)} in the catalog {self._catalog}"
         )
 
-    def taken(self, name: Identifier) -> FrazilError:
+    def taken_name_error(self, name: Identifier) -> FrazilError:
         """The error of a name that a table or a view has."""
         return self.kind.taken(
             f"the {self.kind.word} {shown(name)} exists in {self._catalog}, or a "
@@ -401,7 +401,7 @@ class SqlRows:
         )
 
     def _require_row(self, connection: Connection, name: Identifier) -> Pointers:
-        row = self.locked(connection, name)
+        row = self.lock_row(connection, name)
         if row is None:
             raise self.missing(name)
         return row

@@ -69,7 +69,7 @@ class SqlViewMethods(PointerViewMethods):
         if not self._namespaces.is_there(name[:-1]):
             raise self._namespaces.missing(name[:-1])
         if self._view_rows.has_name(name):
-            raise self._view_rows.taken(name)
+            raise self._view_rows.taken_name_error(name)
         self._view_rows.require_no_namespace(name)
 
     def _insert_view(self, view: LoadedView, sending: Sending) -> None:
@@ -86,7 +86,7 @@ class SqlViewMethods(PointerViewMethods):
         path = view.metadata_location
 
         def move(connection: Connection) -> None:
-            if not rows.moved(connection, name, base=before, to=path):
+            if not rows.move_pointer(connection, name, base=before, to=path):
                 rows.raise_lost_race(connection, name, before)
 
         with new_metadata_file(
@@ -105,7 +105,7 @@ class SqlViewMethods(PointerViewMethods):
     def _view_took_place(self, base: LoadedView | None, view: LoadedView) -> bool | None:
         """Whether the view's pointer was moved, or made, by a transaction without an answer."""
 
-        row = self._view_rows.settled(view.identifier, is_new=base is None)
+        row = self._view_rows.settled_pointers(view.identifier, is_new=base is None)
         pointers = None if row is None else (row.location, row.previous)
         answer = ViewRace(base, view, pointers).took_place(self.io)
         if answer is True or not self._view_rows.is_named(view.metadata_location):

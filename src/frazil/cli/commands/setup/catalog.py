@@ -13,7 +13,7 @@ import click
 from frazil.catalog.config import (
     DEFAULT_NAME,
     CatalogConfig,
-    configured,
+    configured_catalog,
     configured_names,
     implementation_of,
     refuse_unknown,
@@ -109,7 +109,7 @@ def add(
     file = _file() or ConfigFile(new_config_file(os.environ), "", {})
     check_absent(file, name)
     secrets = {key: properties.get(key) or _asked_secret(key) for key in secret_names}
-    full = CatalogConfig(name, {**configured(name).properties, **properties, **secrets})
+    full = CatalogConfig(name, {**configured_catalog(name).properties, **properties, **secrets})
     implementation = implementation_of(full)
     if "uri" in secrets and not {"type", IMPLEMENTATION} & full.properties.keys():
         # Its URI would have told it.
@@ -160,7 +160,7 @@ def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:
             else f"no catalog {name} is configured: frazil catalog ls shows those that are"
         )
     asked(f"Remove the catalog {name} from {file.path}?", yes=yes)
-    kept = names_in_keyring(configured(name, environment={}).properties)
+    kept = names_in_keyring(configured_catalog(name, environment={}).properties)
     remove_catalog(file, name)
     _forget(name, kept)
     out.done({"name": name, "file": str(file.path)}, f"removed the catalog {name} from {file.path}")
@@ -204,7 +204,7 @@ def _joined(row: dict[str, Any]) -> str:
 
 
 def _described(name: str) -> dict[str, Any]:
-    config = configured(name)
+    config = configured_catalog(name)
     try:
         kind: str | None = implementation_of(config).kind
     except (ConfigurationError, UnsupportedError):

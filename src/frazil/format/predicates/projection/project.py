@@ -59,7 +59,7 @@ from frazil.format.types import (
     LongType,
     StringType,
 )
-from frazil.format.values.decimals import added, subtracted, unit_of
+from frazil.format.values.decimals import add, subtract, unit_of
 
 
 def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
@@ -191,7 +191,7 @@ class Step:
     wraps_below: int | None = None
     wrap: int = 0
 
-    def stored(self, value: Any) -> Iterator[Any]:
+    def stored_values(self, value: Any) -> Iterator[Any]:
         """The partition values under which files of a column value may be stored."""
         right = self.apply(value)
         yield right
@@ -203,12 +203,12 @@ class Step:
     def before(self, value: Any) -> Any:
         """The right partition value of the next smaller column value."""
         exact = isinstance(value, Decimal)
-        return self.apply(subtracted(value, self.unit) if exact else value - self.unit)
+        return self.apply(subtract(value, self.unit) if exact else value - self.unit)
 
     def after(self, value: Any) -> Any:
         """The right partition value of the next greater column value."""
         exact = isinstance(value, Decimal)
-        return self.apply(added(value, self.unit) if exact else value + self.unit)
+        return self.apply(add(value, self.unit) if exact else value + self.unit)
 
 
 def step_of(transform: Transform, source_type: IcebergType) -> Step:
@@ -233,7 +233,7 @@ def project_step_inclusive(node: Leaf, ref: BoundRef, step: Step) -> Expression 
     """The projection of a comparison, or None where it says no more than NOT NULL."""
     match node:
         case Comparison(op=Op.EQ, literal=literal):
-            return in_values(ref, step.stored(literal))
+            return in_values(ref, step.stored_values(literal))
         case In(values=values):
             return in_values(ref, _all_stored(step, values))
         case Comparison(op=Op.LT, literal=literal):
@@ -266,7 +266,7 @@ def project_step_strict(node: Leaf, ref: BoundRef, step: Step) -> Expression | N
     """The strict projection of a comparison, or None where no partition is known to match."""
     match node:
         case Comparison(op=Op.NE, literal=literal):
-            return not_in_values(ref, step.stored(literal))
+            return not_in_values(ref, step.stored_values(literal))
         case NotIn(values=values):
             return not_in_values(ref, _all_stored(step, values))
         case Comparison(op=Op.LT, literal=literal):
@@ -290,7 +290,7 @@ def _above(ref: BoundRef, step: Step, lowest: Any) -> Expression:
 
 
 def _all_stored(step: Step, values: Iterable[Any]) -> set[Any]:
-    return {stored for value in values for stored in step.stored(value)}
+    return {stored for value in values for stored in step.stored_values(value)}
 
 
 def project_prefix_inclusive(

@@ -32,7 +32,7 @@ from frazil.format.predicates.expressions import (
     push_down_not,
     with_ref,
 )
-from frazil.format.predicates.sql.parse import converted, leaf_predicate, sql_tree
+from frazil.format.predicates.sql.parse import leaf_predicate, predicate_of_tree, sql_tree
 from frazil.format.predicates.sql.spark_reading import (
     TYPES_OF_OWN,
     LiteralKind,
@@ -119,7 +119,7 @@ class ConditionReader:
                 return Unread()
             return expression
 
-        pushed = push_down_not(converted(tree, leaf))
+        pushed = push_down_not(predicate_of_tree(tree, leaf))
         known = fold(pushed, _true_where_unread, _join_parts) if unread else pushed
         return Implied(predicate=self._bind(known), is_exact=not unread)
 
@@ -278,7 +278,7 @@ class WordsOfText:
         return self.has_star or any(name.lower() in self.names for name in names)
 
 
-def words_of(text: str) -> WordsOfText | None:
+def words_in_text(text: str) -> WordsOfText | None:
     """Return the words of a text; None where it cannot be told."""
     try:
         tokens = spark_tokens(text)

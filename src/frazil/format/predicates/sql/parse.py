@@ -70,7 +70,7 @@ def parse_predicate(text: str) -> Expression:
     Raises:
         PredicateError: where the text is not SQL, or not a predicate of the supported kind.
     """
-    return converted(sql_tree(text), leaf_predicate)
+    return predicate_of_tree(sql_tree(text), leaf_predicate)
 
 
 def sql_tree(text: str) -> exp.Expression:
@@ -114,7 +114,9 @@ def _unsupported_error(node: exp.Expression, why: str = "") -> PredicateError:
     return PredicateError(f"{_short_text(text)} is not supported: {why or _SUPPORTED}")
 
 
-def converted(root: exp.Expression, leaf: Callable[[exp.Expression], Expression]) -> Expression:
+def predicate_of_tree(
+    root: exp.Expression, leaf: Callable[[exp.Expression], Expression]
+) -> Expression:
     """Return the predicate of a tree of AND, OR, NOT and parentheses, given that of its leaves."""
     frames: list[tuple[exp.Expression, Iterator[exp.Expression], list[Expression]]] = []
     node: exp.Expression | None = root

@@ -25,7 +25,7 @@ from frazil.format.values.civil import (
 from frazil.format.values.decimals import (
     decimal_from_text,
     digits_of,
-    negated,
+    negate,
     rounded_to_scale,
     whole_part_of,
 )
@@ -126,7 +126,7 @@ def literal_value(node: exp.Expression) -> Any:
     if sign > 0 or value is NOT_A_LITERAL or value is None:
         return value
     if isinstance(value, Decimal):
-        return negated(value)
+        return negate(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return -value if value else value
     return NOT_A_LITERAL

@@ -82,7 +82,7 @@ class FactsCache:
             self._kept.change(path, partial(self._shared, each))
 
     def _shared(self, facts: FileFacts, _: FileFacts | None) -> Sized[FileFacts]:
-        columns = self._kept.shared(facts.columns)
+        columns = self._kept.shared_part(facts.columns)
         size = _BYTES_PER_COLUMN * _column_count(columns)
         return Sized(replace(facts, columns=columns), _BYTES_PER_FILE, ((columns, size),))
 

@@ -122,7 +122,7 @@ class Committer:
                     conflict = error
                 alone.close()
                 if is_again:
-                    alone.enter_context(turn.taken(lambda: None))
+                    alone.enter_context(turn.hold(lambda: None))
                 is_again = True
                 sorted_out = self._sorted_out(left)
                 lost = sorted_out.lost

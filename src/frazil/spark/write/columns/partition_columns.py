@@ -31,7 +31,7 @@ from frazil.format.partitions.transforms import (
 )
 from frazil.format.predicates.sql.quoting import decimal_text
 from frazil.format.schema import Schema
-from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negated
+from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negate
 from frazil.format.values.hashing import bucket_hash
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_names
@@ -198,7 +198,7 @@ def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
                 return F.when(is_lost, _below(value, source_type, width)).otherwise(truncated)
             step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
             truncated = value - F.pmod(value, step)
-            smallest = F.expr(decimal_text(negated(largest_of(precision, scale))))
+            smallest = F.expr(decimal_text(negate(largest_of(precision, scale))))
             return F.when(truncated < smallest, _below(value, source_type, width)).otherwise(
                 truncated
             )
@@ -218,7 +218,7 @@ def _truncated_in_python(value: Column, source_type: I.DecimalType, width: int) 
 def _truncated_decimal(width: int, source_type: I.IcebergType, value: Decimal) -> Decimal | None:
     assert isinstance(source_type, I.DecimalType)
     truncated = TruncateTransform(width).apply(source_type, value)
-    smallest = negated(largest_of(source_type.precision, source_type.scale))
+    smallest = negate(largest_of(source_type.precision, source_type.scale))
     return truncated if truncated is not None and truncated >= smallest else None
 
 

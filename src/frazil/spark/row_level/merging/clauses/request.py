@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.implied import words_in_text
 from frazil.format.schema import Schema
 from frazil.spark.row_level.merging.clauses.clause import Clause, When
 from frazil.spark.row_level.merging.keys.named_keys import NamedKeys, StoredKeys
@@ -101,7 +101,7 @@ def names_in(conditions: Sequence[str | Column], names: Sequence[str]) -> set[st
     """Return those of some names that conditions may name; None where that cannot be told."""
     found: set[str] = set()
     for condition in conditions:
-        words = words_of(condition) if isinstance(condition, str) else None
+        words = words_in_text(condition) if isinstance(condition, str) else None
         if words is None or words.has_star:
             return None
         found.update(name for name in names if words.name_any_of([name]))

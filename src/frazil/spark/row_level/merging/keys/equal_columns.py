@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from frazil.errors import PredicateError
 from frazil.format import types as I
-from frazil.format.predicates.sql.implied import conjuncts_of, words_of
+from frazil.format.predicates.sql.implied import conjuncts_of, words_in_text
 from frazil.format.predicates.sql.parse import sql_tree
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
@@ -88,7 +88,7 @@ class MatchNames:
 
     def is_about_target(self, piece: str) -> bool:
         """Whether a text surely names no column of the source."""
-        words = words_of(piece)
+        words = words_in_text(piece)
         if words is None or words.has_query or words.has_star:
             return False
         return not words.name_any_of([self.source_alias, *self.source_names_alone])

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.format import types as I
-from frazil.format.predicates.sql.implied import words_of
+from frazil.format.predicates.sql.implied import words_in_text
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
 from frazil.spark.row_level.command import Command, RowTest
@@ -165,7 +165,7 @@ def is_steady(condition: str | Column) -> bool:
     """Return whether another look at other rows asks the same of a condition."""
     if not isinstance(condition, str):
         return False
-    words = words_of(condition)
+    words = words_in_text(condition)
     return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
 
 
