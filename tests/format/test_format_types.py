@@ -17,7 +17,7 @@ from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format import types as T
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.format.schema.defaults import check_added_field, initial_value, write_value
+from frazil.format.schema.defaults import initial_value, write_value
 from frazil.format.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from frazil.format.schema.types_json import parse_type, type_to_json
 from frazil.format.sorting import SortOrder
@@ -206,24 +206,6 @@ def test_defaults_are_internal_values(text: str, json_value: Any, expected: Any)
     assert schema.fields[0].initial_default == expected
     assert type(schema.fields[0].write_default) is type(expected)
     assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
-
-
-@pytest.mark.parametrize(
-    ("field", "missing"),
-    [
-        (T.NestedField(1, "a", T.IntegerType(), True, None, 1, None), "write default"),
-        (T.NestedField(1, "a", T.IntegerType(), True, None, None, 1), "initial default"),
-        (T.NestedField(1, "a", T.IntegerType(), True, None, 1, 2), None),
-        (T.NestedField(1, "a", T.IntegerType()), None),
-    ],
-)
-def test_required_fields_are_added_with_defaults(field: T.NestedField, missing: str | None) -> None:
-    """Rules 36, 37."""
-    if missing is None:
-        check_added_field(field)
-    else:
-        with pytest.raises(ValidationError, match=missing):
-            check_added_field(field)
 
 
 def test_required_without_value_fails() -> None:

@@ -536,6 +536,10 @@ class FileIO:
         except AlreadyExistsError:
             raise AlreadyExistsError(f"cannot rename {source}: {target} exists") from None
 
+    def physical(self, path: str) -> str:
+        """Where the file of this name lies."""
+        return path
+
     def _store(self, path: str) -> Store:
         # A driver's thread and connections do not live on in a forked child.
         key = (os.getpid(), *store_key(path))
@@ -550,6 +554,7 @@ class FileIO:
         on_disk: Callable[[str], T],
         on_store: Callable[[Store, str], T],
     ) -> T:
+        path = self.physical(path)
         try:
             local = local_path(path)
             if local is not None:

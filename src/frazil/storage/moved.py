@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from frazil.errors import MissingFileError, StorageError
 from frazil.storage.files import FileIO
 from frazil.storage.paths import parent_of, redact
 from frazil.storage.stores.remote_options import places_of_stores
-from frazil.storage.stores.store import Store, Stores
+from frazil.storage.stores.store import Stores
 
 T = TypeVar("T")
 
@@ -53,15 +53,6 @@ class MovedFileIO(FileIO):
             if path.startswith(old):
                 return new + path[len(old) :]
         return path
-
-    def _run(
-        self,
-        verb: str,
-        path: str,
-        on_disk: Callable[[str], T],
-        on_store: Callable[[Store, str], T],
-    ) -> T:
-        return super()._run(verb, self.physical(path), on_disk, on_store)
 
 
 @contextmanager

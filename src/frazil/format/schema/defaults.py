@@ -58,15 +58,3 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_finite, value))
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def check_added_field(field: NestedField) -> None:
-    """A required field that is added to a schema needs both defaults, also below it (rule 36)."""
-    if not field.required:
-        return
-    if field.initial_default is None or field.write_default is None:
-        missing = "an initial" if field.initial_default is None else "a write"
-        raise ValidationError(
-            f"the required column {field.name!r} cannot be added without {missing} default: "
-            "rows that exist have no value for it"
-        )

@@ -108,12 +108,7 @@ def delete_empty_folder(path: str) -> None:
 
 def rename_if_absent(source: str, target: str) -> None:
     """Give a file another name; FileExistsError if that name is taken."""
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        _create_in_place(target, source)
+    _link_or_fail(source, target)
     os.unlink(source)
     _drop_checksum(source)
     _sync_folder(target)

@@ -104,15 +104,8 @@ class Operation(Protocol):
         ...
 
 
-class MetadataOperation:
-    """An operation that writes no files: a function from metadata to updates."""
-
-    def __init__(self, updates: Callable[[TableMetadata], Sequence[Update]]) -> None:
-        self._updates = updates
-
-    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
-        """Return the updates with their requirements."""
-        return Changes.of(base, self._updates(base))
+class WritesNothing:
+    """What an operation that writes no files has to say of how a commit ended."""
 
     def before_another(self) -> None:
         """Nothing is added later."""
@@ -123,7 +116,7 @@ class MetadataOperation:
         return frozenset()
 
     def is_in(self, metadata: TableMetadata) -> bool | None:
-        """Not known: other writers may have made the same change."""
+        """Not known: other writers may have made the same change, or there is nothing to see."""
         return None
 
     def on_committed(self, metadata: TableMetadata) -> None:
@@ -131,6 +124,17 @@ class MetadataOperation:
 
     def on_abandoned(self) -> None:
         """Nothing was written."""
+
+
+class MetadataOperation(WritesNothing):
+    """An operation that writes no files: a function from metadata to updates."""
+
+    def __init__(self, updates: Callable[[TableMetadata], Sequence[Update]]) -> None:
+        self._updates = updates
+
+    def changes(self, base: TableMetadata, *, committed: TableMetadata | None = None) -> Changes:
+        """Return the updates with their requirements."""
+        return Changes.of(base, self._updates(base))
 
 
 class CompositeOperation:

@@ -101,12 +101,7 @@ class ManifestFiles:
             self._under_way,
             path,
             sources,
-            spec=metadata.spec_by_id(spec_id),
-            schema=metadata.schema,
-            format_version=metadata.format_version,
-            content=content,
-            snapshot_id=snapshot_id,
-            codec=MANIFEST_CODEC.of(metadata.properties),
+            **_definition(metadata, spec_id, content, snapshot_id),
         )
         if copied is not None:
             return copied
@@ -179,12 +174,7 @@ class ManifestFiles:
             self._under_way,
             path,
             entries,
-            spec=metadata.spec_by_id(spec_id),
-            schema=metadata.schema,
-            format_version=metadata.format_version,
-            content=content,
-            snapshot_id=snapshot_id,
-            codec=MANIFEST_CODEC.of(metadata.properties),
+            **_definition(metadata, spec_id, content, snapshot_id),
         )
 
     def write_in_chunks(
@@ -312,3 +302,17 @@ def _carry_entry(entry: ManifestEntry, carry: Carry, snapshot_id: int) -> Manife
         case Carry.DELETED:
             return as_deleted(entry, snapshot_id)
     return entry
+
+
+def _definition(
+    metadata: TableMetadata, spec_id: int, content: ManifestContent, snapshot_id: int
+) -> avro.ManifestDefinition:
+    """What a new manifest of the table is."""
+    return {
+        "spec": metadata.spec_by_id(spec_id),
+        "schema": metadata.schema,
+        "format_version": metadata.format_version,
+        "content": content,
+        "snapshot_id": snapshot_id,
+        "codec": MANIFEST_CODEC.of(metadata.properties),
+    }

@@ -6,7 +6,7 @@ from frazil.format.changes import AssertRefSnapshotId
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH
 from frazil.storage.files import FileIO
-from frazil.table.commit.operation import Changes
+from frazil.table.commit.operation import Changes, WritesNothing
 from frazil.table.commit.requirements import ref_snapshot_id
 from frazil.table.conflicts.history import Scope
 from frazil.table.conflicts.rows import AddedData
@@ -20,7 +20,7 @@ from frazil.table.snapshots.producer import (
 )
 
 
-class ReadRows(BranchOperation):
+class ReadRows(WritesNothing, BranchOperation):
     """Makes no snapshot: asks that the command would find the same where it is committed.
 
     Args:
@@ -51,21 +51,3 @@ class ReadRows(BranchOperation):
         return Changes.of(
             base, (), reads=[AssertRefSnapshotId(branch, ref_snapshot_id(seen, branch))]
         )
-
-    def before_another(self) -> None:
-        """Nothing is added later."""
-
-    @property
-    def made_snapshots(self) -> frozenset[int]:
-        """None."""
-        return frozenset()
-
-    def is_in(self, metadata: TableMetadata) -> bool | None:
-        """Not known: there is nothing to see."""
-        return None
-
-    def on_committed(self, metadata: TableMetadata) -> None:
-        """Nothing was written."""
-
-    def on_abandoned(self) -> None:
-        """Nothing was written."""

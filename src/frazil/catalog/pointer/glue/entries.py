@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from frazil.catalog.pointer.type_text import type_text
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import (
     DATA_PATH,
@@ -16,17 +17,13 @@ from frazil.format.properties.table import (
 from frazil.format.schema import Schema
 from frazil.format.types import (
     BinaryType,
-    DecimalType,
     FixedType,
     GeographyType,
     GeometryType,
     IcebergType,
-    ListType,
     LongType,
-    MapType,
     NestedField,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -160,17 +157,7 @@ def glue_type(iceberg: IcebergType) -> str:
     >>> glue_type(LongType())
     'bigint'
     """
-    match iceberg:
-        case StructType(fields):
-            inside = ",".join(f"{each.name}:{glue_type(each.field_type)}" for each in fields)
-            return f"struct<{inside}>"
-        case ListType():
-            return f"array<{glue_type(iceberg.element_type)}>"
-        case MapType():
-            return f"map<{glue_type(iceberg.key_type)},{glue_type(iceberg.value_type)}>"
-        case DecimalType():
-            return f"decimal({iceberg.precision},{iceberg.scale})"
-    return _TYPES.get(type(iceberg), str(iceberg))
+    return type_text(iceberg, lambda primitive: _TYPES.get(type(primitive), str(primitive)))
 
 
 def _parameters(metadata_location: str, before: GlueTable | None) -> dict[str, str]:

@@ -18,6 +18,7 @@ from frazil.catalog.pointer.hive.parameters import (
     view_parameters,
 )
 from frazil.catalog.pointer.hive.settings import TableForm
+from frazil.catalog.pointer.type_text import type_text
 from frazil.catalog.protocol import LoadedTable, LoadedView
 from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
 from frazil.format.schema import Schema
@@ -25,7 +26,6 @@ from frazil.format.types import (
     BinaryType,
     BooleanType,
     DateType,
-    DecimalType,
     DoubleType,
     FixedType,
     FloatType,
@@ -33,11 +33,8 @@ from frazil.format.types import (
     GeometryType,
     IcebergType,
     IntegerType,
-    ListType,
     LongType,
-    MapType,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -272,20 +269,10 @@ def hive_type(value_type: IcebergType, hive2_compatible: bool) -> str:
     >>> hive_type(ListType(1, LongType()), False)
     'array<bigint>'
     """
-    match value_type:
-        case DecimalType():
-            return f"decimal({value_type.precision},{value_type.scale})"
-        case StructType():
-            inner = (
-                f"{field.name}:{hive_type(field.field_type, hive2_compatible)}"
-                for field in value_type.fields
-            )
-            return f"struct<{','.join(inner)}>"
-        case ListType():
-            return f"array<{hive_type(value_type.element_type, hive2_compatible)}>"
-        case MapType():
-            key = hive_type(value_type.key_type, hive2_compatible)
-            return f"map<{key},{hive_type(value_type.value_type, hive2_compatible)}>"
-    if hive2_compatible and isinstance(value_type, _ZONED):
-        return "timestamp"
-    return _NAMES[type(value_type)]
+
+    def name_of(primitive: IcebergType) -> str:
+        if hive2_compatible and isinstance(primitive, _ZONED):
+            return "timestamp"
+        return _NAMES[type(primitive)]
+
+    return type_text(value_type, name_of)
