@@ -1,5 +1,6 @@
 """Plain words: pages and the docstrings of public names have none that a reader stumbles over."""
 
+import ast
 import importlib
 import inspect
 import re
@@ -18,6 +19,8 @@ STUMBLES = re.compile(
     r"(?<!there )\bis none\b|\bthat is nowhere\b|\bso many\b|\bwhat is left of it\b"
     r"|\bin the words of\b|\bthe house\b|\bwithout more ado\b|\ba (row|task|line|file) a \w"
 )
+# Whose inside is in plain words, too.
+ROOMS = ("format", "storage", "catalog", "table")
 NOT_VERBS = {"The", "A", "An", "Whether", "What", "Which", "Where", "How", "All", "It", "This"}
 
 
@@ -57,6 +60,16 @@ def test_docstrings_of_public_names_are_in_plain_words():
     documented |= {path: inspect.getdoc(each) or "" for path, each in public_functions()}
     assert [path for path, text in documented.items() if not text] == []
     assert [path for path, text in documented.items() if STUMBLES.search(text)] == []
+
+
+def test_docstrings_of_the_inside_are_in_plain_words():
+    found = []
+    for path in (path for room in ROOMS for path in (ROOT / "src/frazil" / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            has_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            if has_docstring and STUMBLES.search(ast.get_docstring(node) or ""):
+                found.append(f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'the module')}")
+    assert found == []
 
 
 def test_the_docstring_of_a_public_function_starts_with_a_verb():

@@ -80,28 +80,28 @@ class JsonObject:
         """The dotted name of a field of this object."""
         return f"{self.path}.{name}" if self.path else name
 
-    def broken(self, name: str, message: str) -> InvalidFormatError:
+    def error_of(self, name: str, message: str) -> InvalidFormatError:
         """The error that says what is wrong with a field."""
         return self.error(message, file=self.file, field=self.field_path(name))
 
-    def expected(self, name: str, what: str, value: Any) -> InvalidFormatError:
+    def wrong_kind_error(self, name: str, what: str, value: Any) -> InvalidFormatError:
         """The error for a value of the wrong kind, or for an absent one."""
         if value is None:
-            return self.broken(name, f"the required field is missing; expected {what}")
-        return self.broken(name, f"expected {what}, found {shown_value(value)}")
+            return self.error_of(name, f"the required field is missing; expected {what}")
+        return self.error_of(name, f"expected {what}, found {shown_value(value)}")
 
     def raw(self, name: str) -> Any:
         """The value as it stands; it must be there."""
         value = self.fields.get(name)
         if value is None:
-            raise self.expected(name, "a value", None)
+            raise self.wrong_kind_error(name, "a value", None)
         return value
 
     def string(self, name: str) -> str:
         """A required string."""
         value = self.fields.get(name)
         if not isinstance(value, str):
-            raise self.expected(name, "a string", value)
+            raise self.wrong_kind_error(name, "a string", value)
         return value
 
     def optional_string(self, name: str) -> str | None:
@@ -139,16 +139,16 @@ class JsonObject:
     def _whole_number(self, name: str, highest: int, what: str) -> int:
         value = self.fields.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.expected(name, what, value)
+            raise self.wrong_kind_error(name, what, value)
         if not max(-highest - 1, -MAX_LONG - 1) <= value <= highest:
-            raise self.expected(name, what, value)
+            raise self.wrong_kind_error(name, what, value)
         return value
 
     def array(self, name: str) -> list[Any]:
         """A required array."""
         value = self.fields.get(name)
         if not isinstance(value, list):
-            raise self.expected(name, "an array", value)
+            raise self.wrong_kind_error(name, "an array", value)
         return value
 
     def integers(self, name: str) -> tuple[int, ...]:
@@ -167,7 +167,7 @@ class JsonObject:
                 or isinstance(value, bool)
                 or not max(-highest - 1, -MAX_LONG - 1) <= value <= highest
             ):
-                raise self.expected(name, what, value)
+                raise self.wrong_kind_error(name, what, value)
             yield value
 
     def strings(self, name: str) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ class JsonObject:
         values = self.array(name)
         for value in values:
             if not isinstance(value, str):
-                raise self.expected(name, "an array of strings", value)
+                raise self.wrong_kind_error(name, "an array of strings", value)
         return tuple(values)
 
     def string_map(self, name: str) -> dict[str, str]:
@@ -184,17 +184,19 @@ class JsonObject:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise self.expected(name, "an object of strings", value)
+            raise self.wrong_kind_error(name, "an object of strings", value)
         for key, text in value.items():
             if not isinstance(text, str):
-                raise self.broken(f"{name}.{key}", f"expected a string, found {shown_value(text)}")
+                raise self.error_of(
+                    f"{name}.{key}", f"expected a string, found {shown_value(text)}"
+                )
         return dict(value)
 
     def object(self, name: str) -> JsonObject:
         """A required object."""
         value = self.fields.get(name)
         if not isinstance(value, dict):
-            raise self.expected(name, "a JSON object", value)
+            raise self.wrong_kind_error(name, "a JSON object", value)
         return self._child(value, self.field_path(name))
 
     def objects(self, name: str) -> list[JsonObject]:
@@ -214,16 +216,16 @@ class JsonObject:
         child = self.object(name)
         return {key: child.object(key) for key in child.fields}
 
-    def parsed(self, name: str, parse: Callable[[Any], T]) -> T:
+    def value_of(self, name: str, parse: Callable[[Any], T]) -> T:
         """What `parse` makes of a required value; its complaints get the field and the file."""
         value = self.raw(name)
         try:
             return parse(value)
         except RecursionError as cause:
-            raise self.broken(name, "the value is nested too deeply") from cause
+            raise self.error_of(name, "the value is nested too deeply") from cause
         except ValueError as cause:
             reason = cause.reason if isinstance(cause, InvalidFormatError) else cause
-            raise self.broken(name, str(reason)) from cause
+            raise self.error_of(name, str(reason)) from cause
 
     def parsed_list(self, name: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
         """What `parse` makes of every element of a required array."""
@@ -233,7 +235,7 @@ class JsonObject:
             file=self.file,
             error=self.error,
         )
-        return tuple(where.parsed(position, parse) for position in where.fields)
+        return tuple(where.value_of(position, parse) for position in where.fields)
 
     def _child(self, value: Any, path: str) -> JsonObject:
         return JsonObject(value, path=path, file=self.file, error=self.error)

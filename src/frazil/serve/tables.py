@@ -44,12 +44,12 @@ def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     body = call.body()
     with reading():
         name = table_name_of(body.string("name"))
-        schema = body.parsed("schema", Schema.from_json)
+        schema = body.value_of("schema", Schema.from_json)
         spec, order = UNPARTITIONED, UNSORTED
         if "partition-spec" in body:
-            spec = body.parsed("partition-spec", PartitionSpec.from_json)
+            spec = body.value_of("partition-spec", PartitionSpec.from_json)
         if "write-order" in body:
-            order = body.parsed("write-order", SortOrder.from_json)
+            order = body.value_of("write-order", SortOrder.from_json)
         properties = body.string_map("properties") if "properties" in body else {}
         location = body.optional_string("location")
         is_staged = _boolean(body.fields.get("stage-create"), "stage-create")

@@ -40,7 +40,7 @@ def create_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     body = call.body()
     with reading():
         name = table_name_of(body.string("name"))
-        schema = body.parsed("schema", Schema.from_json)
+        schema = body.value_of("schema", Schema.from_json)
         version = view_version_from_json(body.object("view-version"))
         properties = body.string_map("properties") if "properties" in body else {}
         location = body.optional_string("location")

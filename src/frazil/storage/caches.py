@@ -122,7 +122,7 @@ class BoundedCache(Generic[Value]):
             return found.value
 
     def put(self, key: Hashable, value: Value, size: int) -> None:
-        """Keep a value of so many bytes in place of the one before; not if it is over the bound."""
+        """Keep a value of `size` bytes in place of the one before; not if it is over the bound."""
         self.change(key, lambda _: Sized(value, size))
 
     def change(self, key: Hashable, make: Callable[[Value | None], Sized[Value]]) -> None:

@@ -332,8 +332,8 @@ class FileIO:
             found = self._run(
                 "list",
                 base or "/",
-                lambda local: list(local_store.listed(local)),
-                lambda store, remote: list(store.listed(remote)),
+                lambda local: list(local_store.list_folder(local)),
+                lambda store, remote: list(store.list_folder(remote)),
             )
         except MissingFileError:
             return [], []
@@ -347,7 +347,7 @@ class FileIO:
         base = prefix.rstrip("/")
 
         def list_files(store: Store, at: str) -> Sequence[FileInfo] | None:
-            found = store.listed_at_once(at) if isinstance(store, ListsAtOnce) else None
+            found = store.list_at_once(at) if isinstance(store, ListsAtOnce) else None
             if found is None:
                 return None
             return [FileInfo(f"{base}{path[len(at) :]}", *rest) for path, *rest in found]

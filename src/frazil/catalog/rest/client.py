@@ -198,7 +198,7 @@ class RestClient:
         if request.token is not None:
             headers["Authorization"] = f"Bearer {request.token}"
         else:
-            headers = self.authenticator.signed(request.method, url, headers, content)
+            headers = self.authenticator.with_login(request.method, url, headers, content)
         answer = self._transport.exchange(request.method, url, headers=headers, content=content)
         return answer, headers
 

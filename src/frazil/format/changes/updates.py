@@ -341,12 +341,12 @@ _READERS: dict[str, Callable[[JsonObject], Update]] = {
     AssignUUID.action: lambda f: AssignUUID(f.string("uuid")),
     UpgradeFormatVersion.action: lambda f: UpgradeFormatVersion(f.integer("format-version")),
     AddSchema.action: lambda f: AddSchema(
-        f.parsed("schema", Schema.from_json), f.optional_integer("last-column-id")
+        f.value_of("schema", Schema.from_json), f.optional_integer("last-column-id")
     ),
     SetCurrentSchema.action: lambda f: SetCurrentSchema(f.integer("schema-id")),
-    AddSpec.action: lambda f: AddSpec(f.parsed("spec", PartitionSpec.from_json)),
+    AddSpec.action: lambda f: AddSpec(f.value_of("spec", PartitionSpec.from_json)),
     SetDefaultSpec.action: lambda f: SetDefaultSpec(f.integer("spec-id")),
-    AddSortOrder.action: lambda f: AddSortOrder(f.parsed("sort-order", SortOrder.from_json)),
+    AddSortOrder.action: lambda f: AddSortOrder(f.value_of("sort-order", SortOrder.from_json)),
     SetDefaultSortOrder.action: lambda f: SetDefaultSortOrder(f.integer("sort-order-id")),
     AddSnapshot.action: lambda f: AddSnapshot(
         snapshot_from_json(f.object("snapshot"), format_version=2)

@@ -38,7 +38,7 @@ def is_long(number: int) -> bool:
 
 
 def check_uuid(text: str, what: str) -> None:
-    """Check that a text is a UUID; ValidationError where it is none."""
+    """Check that a text is a UUID; ValidationError where it is not."""
     if not is_uuid(text):
         raise ValidationError(f"{what} is {shown_value(text)}, which is no UUID")
 

@@ -272,11 +272,11 @@ def _read_schemas(fields: JsonObject, version: int) -> tuple[tuple[Schema, ...],
         schemas = fields.parsed_list("schemas", Schema.from_json)
         _check_unique(fields, "schemas", (schema.schema_id for schema in schemas))
         if version == 1 and "current-schema-id" not in fields:
-            return _with_current_schema(schemas, fields.parsed("schema", Schema.from_json))
+            return _with_current_schema(schemas, fields.value_of("schema", Schema.from_json))
         current_id = fields.integer("current-schema-id")
         _check_held(fields, "current-schema-id", current_id, (s.schema_id for s in schemas))
         return schemas, current_id
-    schema = fields.parsed("schema", Schema.from_json)
+    schema = fields.value_of("schema", Schema.from_json)
     return (schema,), schema.schema_id
 
 
@@ -298,7 +298,7 @@ def _read_specs(fields: JsonObject, version: int) -> tuple[tuple[PartitionSpec, 
             # The spec of v1's own field where there is one, else the newest.
             default_id = max(spec.spec_id for spec in specs)
             if "partition-spec" in fields:
-                own = fields.parsed("partition-spec", PartitionSpec.from_fields_json)
+                own = fields.value_of("partition-spec", PartitionSpec.from_fields_json)
                 default_id = max(
                     (spec.spec_id for spec in specs if spec.fields == own.fields),
                     default=default_id,
@@ -308,7 +308,7 @@ def _read_specs(fields: JsonObject, version: int) -> tuple[tuple[PartitionSpec, 
         _check_held(fields, "default-spec-id", default_id, (spec.spec_id for spec in specs))
         _check_unique(fields, "partition-specs", (spec.spec_id for spec in specs))
         return specs, default_id
-    spec = fields.parsed("partition-spec", PartitionSpec.from_fields_json)
+    spec = fields.value_of("partition-spec", PartitionSpec.from_fields_json)
     return (spec,), spec.spec_id
 
 
@@ -339,7 +339,7 @@ def _read_next_row_id(fields: JsonObject, snapshots: tuple[Snapshot, ...]) -> in
         return 0
     next_row_id = fields.long("next-row-id")
     if next_row_id < 0:
-        raise fields.broken("next-row-id", f"a row id cannot be negative: {next_row_id}")
+        raise fields.error_of("next-row-id", f"a row id cannot be negative: {next_row_id}")
     return next_row_id
 
 
@@ -352,21 +352,21 @@ def _read_refs(
         if current_id is not None:
             refs[MAIN_BRANCH] = SnapshotRef(snapshot_id=current_id, type="branch")
     elif main.snapshot_id != current_id:
-        raise fields.broken(
+        raise fields.error_of(
             "refs.main",
             f"the branch main is at snapshot {main.snapshot_id}, the current snapshot is"
             f" {'not set' if current_id is None else current_id}",
         )
     elif not main.is_branch:
-        raise fields.broken("refs.main.type", "main is a branch, not a tag")
+        raise fields.error_of("refs.main.type", "main is a branch, not a tag")
     kept = {snapshot.snapshot_id for snapshot in snapshots}
     if current_id is not None and current_id not in kept:
-        raise fields.broken(
+        raise fields.error_of(
             "current-snapshot-id", f"the snapshot {current_id} is not among the snapshots"
         )
     for name, ref in refs.items():
         if ref.snapshot_id not in kept:
-            raise fields.broken(
+            raise fields.error_of(
                 f"refs.{name}.snapshot-id",
                 f"the snapshot {ref.snapshot_id} is not among the snapshots",
             )
@@ -381,13 +381,13 @@ def _check_snapshots(
 ) -> None:
     for position, snapshot in enumerate(snapshots):
         if version > 1 and snapshot.sequence_number > last_sequence_number:
-            raise fields.broken(
+            raise fields.error_of(
                 f"snapshots[{position}].sequence-number",
                 f"the snapshot {snapshot.snapshot_id} has sequence number"
                 f" {snapshot.sequence_number}, the table's last is {last_sequence_number}",
             )
         if version > 1 and snapshot.manifest_list is None and snapshot.sequence_number > 0:
-            raise fields.broken(
+            raise fields.error_of(
                 f"snapshots[{position}].manifest-list",
                 f"the snapshot {snapshot.snapshot_id} has no manifest list",
             )
@@ -396,13 +396,13 @@ def _check_snapshots(
 def _check_held(fields: JsonObject, name: str, wanted: int, held: Iterable[int]) -> None:
     known = sorted(held)
     if wanted not in known:
-        raise fields.broken(name, f"{wanted} is not among the ids that the table has: {known}")
+        raise fields.error_of(name, f"{wanted} is not among the ids that the table has: {known}")
 
 
 def _check_32_bits(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
     for one in ids:
         if not -MAX_INT - 1 <= one <= MAX_INT:
-            raise fields.broken(name, f"the id {one} has more than 32 bits")
+            raise fields.error_of(name, f"the id {one} has more than 32 bits")
 
 
 def _check_depth(fields: JsonObject, schema: Schema) -> None:
@@ -410,7 +410,7 @@ def _check_depth(fields: JsonObject, schema: Schema) -> None:
     for field_id, parent in schema.parent_ids.items():
         depths[field_id] = depths.get(parent, 0) + 1
     if depths and max(depths.values()) > _DEEPEST:
-        raise fields.broken(
+        raise fields.error_of(
             "schemas",
             f"the schema {schema.schema_id} nests {max(depths.values())} levels deep; at most"
             f" {_DEEPEST} can be read",
@@ -421,5 +421,5 @@ def _check_unique(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
     seen: set[int] = set()
     for one in ids:
         if one in seen:
-            raise fields.broken(name, f"the id {one} occurs twice")
+            raise fields.error_of(name, f"the id {one} occurs twice")
         seen.add(one)

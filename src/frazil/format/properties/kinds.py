@@ -46,7 +46,7 @@ class Property(Generic[Value]):
         return self.default if text is None else value_of(self.kind, self.name, text)
 
     def of_or_default(self, properties: Mapping[str, str]) -> Value:
-        """Return the value, the default where the text is none of this kind.
+        """Return the value, the default where the text is not of this kind.
 
         For what must go on: reading, and what follows a swap that was sent.
         """

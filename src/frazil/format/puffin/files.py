@@ -224,7 +224,7 @@ def _decompress(data: bytes, codec: str, codecs: Codecs, file: str | None) -> by
 def _blob_from_json(fields: JsonObject) -> PuffinBlob:
     offset, length = fields.long("offset"), fields.long("length")
     if offset < 0 or length < 0:
-        raise fields.broken("offset", f"offset {offset} and length {length} must not be negative")
+        raise fields.error_of("offset", f"offset {offset} and length {length} must not be negative")
     return PuffinBlob(
         type=fields.string("type"),
         fields=fields.integers("fields"),

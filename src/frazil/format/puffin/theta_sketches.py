@@ -88,7 +88,7 @@ def _parse(data: bytes) -> ThetaSketch:
 
 
 def _unpack_numbers(data: bytes, count: int, bits: int) -> Iterator[int]:
-    """The numbers of so many bits each, the highest bit first."""
+    """The numbers of `bits` bits each, the highest bit first."""
     mask = (1 << bits) - 1
     # Eight of them end with a byte.
     for start in range(0, count, _AT_ONCE):

@@ -29,13 +29,13 @@ def snapshot_from_json(fields: JsonObject, *, format_version: int) -> Snapshot:
     manifest_list = fields.optional_string("manifest-list")
     manifests = fields.strings("manifests") if "manifests" in fields else None
     if manifest_list is None and manifests is None:
-        raise fields.expected("manifest-list", "the path of a manifest list", None)
+        raise fields.wrong_kind_error("manifest-list", "the path of a manifest list", None)
     first_row_id = fields.optional_long("first-row-id")
     added_rows = fields.optional_long("added-rows")
     if first_row_id is not None and first_row_id < 0:
-        raise fields.broken("first-row-id", f"a row id cannot be negative: {first_row_id}")
+        raise fields.error_of("first-row-id", f"a row id cannot be negative: {first_row_id}")
     if added_rows is not None and added_rows < 0:
-        raise fields.broken("added-rows", f"a number of rows cannot be negative: {added_rows}")
+        raise fields.error_of("added-rows", f"a number of rows cannot be negative: {added_rows}")
     return Snapshot(
         snapshot_id=fields.snapshot_id("snapshot-id"),
         # Some writers say -1 for "no parent", as for the current snapshot (rule 160).
@@ -107,7 +107,7 @@ def ref_from_json(fields: JsonObject) -> SnapshotRef:
     """A branch or tag (rule 184)."""
     kind = fields.string("type").lower()
     if kind not in ("branch", "tag"):
-        raise fields.broken("type", f"a reference is a branch or a tag, not {kind!r}")
+        raise fields.error_of("type", f"a reference is a branch or a tag, not {kind!r}")
     ref_type: RefType = "branch" if kind == "branch" else "tag"
     return SnapshotRef(
         snapshot_id=fields.snapshot_id("snapshot-id"),

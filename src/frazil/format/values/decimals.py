@@ -30,7 +30,7 @@ _ROUNDED: Final = Context(prec=_DIGITS, traps=_FAULTS)
 
 
 def decimal_from_text(text: str) -> Decimal:
-    """The number of a text, all its digits; ``decimal.InvalidOperation`` where it is none."""
+    """The number of a text, all its digits; ``decimal.InvalidOperation`` where it is not one."""
     return Decimal(text.strip(), _EXACT)
 
 
@@ -60,7 +60,7 @@ def subtract(left: Decimal, right: Decimal) -> Decimal:
 
 
 def at_scale(value: Decimal, scale: int) -> Decimal:
-    """The same number with so many digits after the point."""
+    """The same number with `scale` digits after the point."""
     try:
         return _EXACT.quantize(value, unit_of(scale))
     except (Inexact, InvalidOperation) as error:
@@ -105,7 +105,7 @@ def decimal_from_unscaled(unscaled: int, scale: int) -> Decimal:
 
 
 def largest_of(precision: int, scale: int) -> Decimal:
-    """The largest decimal of so many digits, of which ``scale`` stand after the point."""
+    """The largest decimal of `precision` digits, of which ``scale`` stand after the point."""
     return decimal_from_unscaled(10**precision - 1, scale)
 
 

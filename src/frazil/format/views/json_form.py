@@ -54,13 +54,13 @@ def view_metadata_from_json(value: Any, *, file: str | None = None) -> ViewMetad
     )
     current = metadata.versions_by_id.get(metadata.current_version_id)
     if current is None:
-        raise fields.broken(
+        raise fields.error_of(
             "current-version-id",
             f"{metadata.current_version_id} is not among the versions that the view has: "
             f"{sorted(metadata.versions_by_id)}",
         )
     if current.schema_id not in metadata.schemas_by_id:
-        raise fields.broken(
+        raise fields.error_of(
             "schemas",
             f"the schema {current.schema_id} of the current version is not among them: "
             f"{sorted(metadata.schemas_by_id)}",
@@ -105,7 +105,7 @@ def view_version_from_json(fields: JsonObject) -> ViewVersion:
     )
     twice = repeated_dialect(version)
     if twice is not None:
-        raise fields.broken("representations", f"there are two of the dialect {twice}")
+        raise fields.error_of("representations", f"there are two of the dialect {twice}")
     return version
 
 
@@ -159,5 +159,5 @@ def _check_unique(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
     seen: set[int] = set()
     for one in ids:
         if one in seen:
-            raise fields.broken(name, f"the id {one} occurs twice")
+            raise fields.error_of(name, f"the id {one} occurs twice")
         seen.add(one)

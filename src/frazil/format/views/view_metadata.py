@@ -52,7 +52,7 @@ class ViewVersion:
         schema_id: the columns that the query gives.
         timestamp_ms: when the version was made.
         summary: which engine made it, and such.
-        representations: the same query in the words of one or more engines.
+        representations: the same query in the SQL of one or more engines.
         default_namespace: where names of one part are looked for.
         default_catalog: where names without a catalog are; None for the view's own catalog.
     """

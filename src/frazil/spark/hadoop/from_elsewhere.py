@@ -133,9 +133,9 @@ class StoreElsewhere:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
         yield from ((name, is_folder) for name, is_folder in self._found("children", path))
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+    def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        yield from ((name, size, at) for name, size, at in self._found("listed", path))
+        yield from ((name, size, at) for name, size, at in self._found("list_folder", path))
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every file below a folder."""

@@ -132,7 +132,7 @@ class HadoopStore:
         for each in self._call(path, self._list):
             yield name_of(each.path), each.is_folder
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+    def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         for each in self._call(path, self._list):
             size, at = (-1, 0) if each.is_folder else (each.size, each.modified_ms)

@@ -47,7 +47,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "make_folder": lambda store, path, _, __: store.make_folder(path),
     "is_folder": lambda store, path, _, __: store.is_folder(path),
     "children": lambda store, path, _, __: list(store.children(path)),
-    "listed": lambda store, path, _, __: list(store.listed(path)),
+    "list_folder": lambda store, path, _, __: list(store.list_folder(path)),
     "walk": lambda store, path, _, __: list(store.walk(path)),
 }
 """What can be asked for, by its name."""

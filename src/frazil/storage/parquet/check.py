@@ -150,7 +150,7 @@ def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
 
 
 def _decimal_length(precision: int) -> int:
-    """Return the fewest bytes that hold every number of so many digits and its sign."""
+    """Return the fewest bytes that hold every number of that many digits and its sign."""
     largest: int = 10**precision - 1
     return largest.bit_length() // 8 + 1
 

@@ -51,7 +51,7 @@ _METRICS: Final = MetricsReader(
 )
 _ROW_BYTES: Final = 8
 _MOST_ROWS: Final = 1 << 20
-"""A row group has at most so many rows: what waits in memory, and how closely a file is sized."""
+"""The most rows of a row group: what waits in memory, and how closely a file is sized."""
 
 Longs = npt.NDArray[np.int64]
 

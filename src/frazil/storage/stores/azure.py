@@ -74,7 +74,7 @@ class AzureStore(RemoteStore):
         tails = {(blob.name[len(prefix) :].rstrip("/"), blob.is_folder) for blob in found}
         yield from (child for child in tails if child[0])
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+    def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         prefix = _below(self._split(path)[1])
         for blob in self._blobs_with_prefix(path, prefix, one_level=True):

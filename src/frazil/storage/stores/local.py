@@ -145,7 +145,7 @@ def children(path: str) -> Iterator[tuple[str, bool]]:
             yield entry.name, entry.is_dir()
 
 
-def listed(path: str) -> Iterator[tuple[str, int, int]]:
+def list_folder(path: str) -> Iterator[tuple[str, int, int]]:
     """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes.
 
     Linked folders are left out, as in `walk`.

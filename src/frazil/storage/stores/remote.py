@@ -173,7 +173,7 @@ class RemoteStore:
             if name != own:
                 yield name.rpartition("/")[2], info["type"] == "directory"
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+    def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         own = self._fs._strip_protocol(self._at(path)).strip("/")
         for info in self._fs.ls(self._at(path), detail=True, refresh=True):

@@ -24,7 +24,7 @@ _LARGEST_PUT: Final = 2 * _PART
 _LARGEST_COPY: Final = 5 << 30
 _PART_OF_COPY: Final = 1 << 30
 _LEAST_PART: Final = 5 << 20
-"""Every part but the last one has so many bytes at least."""
+"""The fewest bytes of a part, but for the last one."""
 _PARTS_AT_ONCE: Final = 2
 """Parts of a file that are in memory at once."""
 _COPIES_AT_ONCE: Final = 16
@@ -285,7 +285,7 @@ class S3Store:
         if not is_there:
             raise FileNotFoundError(path)
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+    def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         bucket, key = _split(path)
         prefix = _below(key)
@@ -299,7 +299,7 @@ class S3Store:
         prefix = _below(key)
         yield from _files(path, prefix, self._list(bucket, prefix))
 
-    def listed_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
+    def list_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
         """(path, bytes, modified ms) as of `walk`; None where one request tells not all."""
         bucket, key = _split(path)
         prefix = _below(key)

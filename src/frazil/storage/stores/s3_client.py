@@ -15,7 +15,7 @@ _CONNECTIONS: Final = 64
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 15
 _ASKED_BEFORE: Final = 1 << 20
-"""From so many bytes on the store is asked whether it takes a body before that is sent."""
+"""From this many bytes on the store is asked whether it takes a body before that is sent."""
 
 _PASSING: Final = frozenset(
     {

@@ -112,7 +112,7 @@ class Store(Protocol):
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
 
-    def listed(self, path: str) -> Iterator[tuple[str, int, int]]:
+    def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
@@ -159,7 +159,7 @@ class TakesParts(Protocol):
 class ListsAtOnce(Protocol):
     """What a store can do besides that lists files of all folders below one by one request."""
 
-    def listed_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
+    def list_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
         """(path, bytes, modified ms) as of `Store.walk`; None where one request tells not all."""
 
 

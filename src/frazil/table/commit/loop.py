@@ -256,7 +256,7 @@ class Tries:
 
     Args:
         what: the table, or the tables, for messages.
-        sleep: waits so many seconds.
+        sleep: waits that many seconds.
     """
 
     def __init__(self, what: str, sleep: Callable[[float], None]) -> None:

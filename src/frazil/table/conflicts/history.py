@@ -32,7 +32,7 @@ from frazil.table.manifests.files import ManifestFiles
 from frazil.table.manifests.row_filter import RowFilter
 
 _SHOWN: Final = 3
-"""An error names so many files."""
+"""The most files that an error names."""
 
 
 class Scope:

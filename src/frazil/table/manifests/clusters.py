@@ -45,7 +45,7 @@ class ManifestClusters:
     rows: pl.DataFrame
 
     def by_source(self) -> pl.DataFrame:
-        """Return a row a source: `source`, and `taken`, a list of `cluster` and `rows`."""
+        """Return one row for each source: `source`, and `taken`, a list of `cluster` and `rows`."""
         pieces = self.rows.group_by("source", "cluster", maintain_order=True).agg(
             pl.col("row").sort().alias("rows")
         )

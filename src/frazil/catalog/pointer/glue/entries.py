@@ -1,4 +1,4 @@
-"""Tables and databases as Glue keeps them, in the words of Java's GlueCatalog."""
+"""Tables and databases as Glue keeps them, as Java's GlueCatalog writes them."""
 
 from __future__ import annotations
 

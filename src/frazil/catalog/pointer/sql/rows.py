@@ -41,7 +41,7 @@ from frazil.errors import (
 )
 
 _NAMES_A_QUERY: Final = 300
-"""A database takes so many conditions in one statement."""
+"""The most conditions that databases take in one statement."""
 
 _POINTERS = (TABLES.c.metadata_location, TABLES.c.previous_metadata_location)
 
@@ -159,7 +159,7 @@ class SqlRows:
         return {(namespace, name): location for namespace, name, location in rows}
 
     def location_in(self, name: Identifier, pointer: object) -> str:
-        """The pointer of a row; InvalidMetadataError if it is none."""
+        """The pointer of a row; InvalidMetadataError if it has no pointer."""
         if not isinstance(pointer, str) or not pointer:
             raise InvalidMetadataError(
                 f"the row of the {self.kind.word} {shown(name)} in the catalog {self._catalog} has "

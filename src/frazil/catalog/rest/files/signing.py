@@ -204,7 +204,7 @@ class SignedFileIO(FileIO):
                 "executors cannot ask the server to sign requests for the table's files where the "
                 "catalog logs in with SigV4: log in with a token"
             )
-        headers = login.signed("POST", f"{self._place.uri}/{self._place.path}", {}, b"")
+        headers = login.with_login("POST", f"{self._place.uri}/{self._place.path}", {}, b"")
         return {
             **super().__getstate__(),
             "place": self._place,

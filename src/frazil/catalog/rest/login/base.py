@@ -28,7 +28,7 @@ class Authenticator(ABC):
         return NO_SECRETS
 
     @abstractmethod
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
         """Return the headers with a login.
@@ -48,7 +48,7 @@ class Authenticator(ABC):
 class Anonymous(Authenticator):
     """No login."""
 
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
         return dict(headers)
@@ -80,7 +80,7 @@ class HeaderAuthenticator(Authenticator):
     def secrets(self) -> Mapping[str, str]:
         return {"authorization": self._value.partition(" ")[2]}
 
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
         return {**headers, "Authorization": self._value}
@@ -105,7 +105,7 @@ class ForeignAuthenticator(Authenticator):
                 f"made: {type(error).__name__}"
             ) from None
 
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
         value = self._header()

@@ -73,7 +73,7 @@ class GoogleAuthenticator(Authenticator):
             self._refresh()
             return bool(self._credentials.token != token)
 
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
         with self._lock:

@@ -85,7 +85,7 @@ class OAuth2Authenticator(Authenticator):
     def secrets(self) -> Mapping[str, str]:
         return {f"token {number}": text for number, text in enumerate(self._used)}
 
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
         return {**headers, "Authorization": _header(self._current())}

@@ -52,10 +52,10 @@ class SigV4Authenticator(Authenticator):
     def renew(self, refused: Mapping[str, str]) -> bool:
         return self._inner.renew({"Authorization": refused.get(_ORIGINAL, "")})
 
-    def signed(
+    def with_login(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
     ) -> dict[str, str]:
-        logged_in = self._inner.signed(method, url, headers, content)
+        logged_in = self._inner.with_login(method, url, headers, content)
         original = logged_in.pop("Authorization", None)
         if original is not None:
             logged_in[_ORIGINAL] = original

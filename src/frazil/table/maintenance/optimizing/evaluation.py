@@ -24,11 +24,12 @@ class Evaluation:
     """What a plan's files are like.
 
     Attributes:
-        files: a row a data file: `ordinal`, `scope` (a number a spec and partition), `size`,
-            `rows`, `age_ms`, `position_files` and `position_rows` (deletes by position that apply
-            to it, and about how many rows they delete), `has_vectors`, `equality_files` and
-            `equality_rows` likewise, `is_fragment`, `is_undersized`, `has_many_deletes`.
-        deletes: a row a delete file or vector: `scope`, `content`, `age_ms`, `file_path`,
+        files: one row for each data file: `ordinal`, `scope` (a number for each spec and
+            partition), `size`, `rows`, `age_ms`, `position_files` and `position_rows` (deletes by
+            position that apply to it, and about how many rows they delete), `has_vectors`,
+            `equality_files` and `equality_rows` likewise, `is_fragment`, `is_undersized`,
+            `has_many_deletes`.
+        deletes: one row for each delete file or vector: `scope`, `content`, `age_ms`, `file_path`,
             `content_offset`, `size`, `is_vector`.
     """
 

@@ -37,7 +37,7 @@ class OptimizingSettings:
         target_size: of data files.
         fragment_size: files up to this size are fragments.
         smallest_size: fragments and files below this size are undersized.
-        file_count: so many fragments and equality deletes of a partition are worth a minor run.
+        file_count: the fragments and equality deletes of a partition that are worth a minor run.
         minor_interval: so long a fragment or an equality delete may wait for others.
         deleted_ratio: a file of whose rows a larger share is deleted by position delete files is
             rewritten.
