@@ -126,7 +126,7 @@ def test_what_is_made_is_the_users_of_the_ticket(hive: Metastore) -> None:
         assert catalog.load_namespace_properties(db)["hive.metastore.database.owner"] == USER
         record = catalog._metastores.read(lambda client: client.get_all_tables(db))
         assert record == ["t"]
-        with catalog._locks.held((db, "t")) as lock:
+        with catalog._locks.hold((db, "t")) as lock:
             assert f"lock {lock.lock_id} of {USER}@" in catalog._locks._holders((db, "t"), -1)
 
 
@@ -254,7 +254,7 @@ def test_a_heartbeat_without_a_ticket_loses_the_lock(
     monkeypatch.setenv("KRB5CCNAME", place)
     with proxy(hive.port) as between, new_table(secured(hive, between.port)) as catalog:
         assert isinstance(catalog, HiveCatalog)
-        with catalog._locks.held(("db", "t")) as lock:
+        with catalog._locks.hold(("db", "t")) as lock:
             assert lock.is_held()
             monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
             between.stop()

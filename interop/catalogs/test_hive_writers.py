@@ -167,7 +167,7 @@ def test_answers_are_lost_again_and_again(hive_in_postgres: Metastore) -> None:
 
 def struck(step: int, strike: Callable[[], object], *, after: bool) -> None:
     """Strike at a call of the metastore by this process, before or after it."""
-    count, real = 0, Metastores._called
+    count, real = 0, Metastores._send_call
 
     def called(self: Metastores, call: Any, connection: Any) -> Any:
         nonlocal count
@@ -180,7 +180,7 @@ def struck(step: int, strike: Callable[[], object], *, after: bool) -> None:
             strike()
         return answer
 
-    Metastores._called = called  # type: ignore[assignment,method-assign]
+    Metastores._send_call = called  # type: ignore[assignment,method-assign]
 
 
 def in_a_process(change: Callable[[], object]) -> int:
@@ -263,7 +263,7 @@ def test_a_lock_lives_as_long_as_its_writer(hive_in_postgres: Metastore) -> None
         def slow() -> None:
             with closing(opened(properties)) as own:
                 assert isinstance(own, HiveCatalog)
-                with own._locks.held(("db", "t")) as lock:
+                with own._locks.hold(("db", "t")) as lock:
                     os.write(ready[1], b"1")
                     os.read(done[0], 1)
                     assert lock.is_held()
