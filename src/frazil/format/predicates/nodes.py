@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from frazil.format.predicates.sql.quoting import (
 )
 from frazil.format.predicates.terms import BoundRef, Op, Reference
 
+N = TypeVar("N")
 R = TypeVar("R")
 _READABLE = SparkForms(timestamp_ns="text")
 
@@ -279,12 +280,22 @@ def fold(
 
     `combine` gets an `And`, `Or` or `Not` and the results of its operands in their order.
     """
-    frames: list[tuple[Expression, Iterator[Expression], list[R]]] = []
+    return fold_tree(root, operands_of, leaf, combine)
+
+
+def fold_tree(
+    root: N,
+    operands: Callable[[N], Iterable[N] | None],
+    leaf: Callable[[N], R],
+    combine: Callable[[N, list[R]], R],
+) -> R:
+    """Evaluate a tree from its leaves up, without recursion; a leaf has None for operands."""
+    frames: list[tuple[N, Iterator[N], list[R]]] = []
     node = root
     while True:
-        operands = operands_of(node)
-        if operands is not None:
-            frames.append((node, iter(operands), []))
+        inner = operands(node)
+        if inner is not None:
+            frames.append((node, iter(inner), []))
         else:
             result = leaf(node)
             if not frames:

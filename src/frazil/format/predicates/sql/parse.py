@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ from frazil.format.predicates.expressions import (
     Reference,
     StartsWith,
 )
+from frazil.format.predicates.nodes import fold_tree
 from frazil.format.predicates.sql.sql_literals import (
     NOT_A_LITERAL,
     compare_constants,
@@ -118,29 +119,13 @@ def predicate_of_tree(
     root: exp.Expression, leaf: Callable[[exp.Expression], Expression]
 ) -> Expression:
     """Return the predicate of a tree of AND, OR, NOT and parentheses, given that of its leaves."""
-    frames: list[tuple[exp.Expression, Iterator[exp.Expression], list[Expression]]] = []
-    node: exp.Expression | None = root
-    while True:
-        assert node is not None
-        if isinstance(node, exp.And | exp.Or):
-            frames.append((node, iter((node.this, node.expression)), []))
-        elif isinstance(node, exp.Not | exp.Paren):
-            frames.append((node, iter((node.this,)), []))
-        else:
-            result = leaf(node)
-            if not frames:
-                return result
-            frames[-1][2].append(result)
-        while True:
-            parent, rest, results = frames[-1]
-            node = next(rest, None)
-            if node is not None:
-                break
-            frames.pop()
-            result = _combine_parts(parent, results)
-            if not frames:
-                return result
-            frames[-1][2].append(result)
+    return fold_tree(root, _operands_of, leaf, _combine_parts)
+
+
+def _operands_of(node: exp.Expression) -> tuple[exp.Expression, ...] | None:
+    if isinstance(node, exp.And | exp.Or):
+        return node.this, node.expression
+    return (node.this,) if isinstance(node, exp.Not | exp.Paren) else None
 
 
 def _combine_parts(node: exp.Expression, parts: list[Expression]) -> Expression:
