@@ -12,7 +12,6 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.answers import (
     Answer,
     EndlessAnswerError,
@@ -21,6 +20,7 @@ from frazil.catalog.rest.exchange.answers import (
     Refusals,
 )
 from frazil.catalog.rest.login.base import Authenticator
+from frazil.catalog.rest.settings import origin_of
 from frazil.errors import CommitFailedError, ConfigurationError, FrazilError, StorageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestClient, RestRequest
-from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.answers import Refusals
 from frazil.catalog.rest.exchange.opening import transport_of
 from frazil.catalog.rest.login.base import Authenticator
@@ -23,6 +22,7 @@ from frazil.catalog.rest.settings import (
     PREFIX,
     VIEW_ENDPOINTS,
     custom_headers,
+    origin_of,
 )
 from frazil.errors import ConfigurationError, NotFoundError, StorageError, UnsupportedError
 from frazil.storage.paths import is_secret

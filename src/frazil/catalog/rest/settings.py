@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from frazil.errors import ConfigurationError
 from frazil.format.properties.kinds import FLAG, Property, one_of, optional, whole_number
@@ -130,3 +131,20 @@ def custom_headers(properties: Mapping[str, str]) -> dict[str, str]:
                 f"hyphens for its name, and printable ASCII for its value"
             )
     return found
+
+
+def origin_of(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of an address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError("uri of a REST catalog must begin with http:// or https://")
+    if parts.username or parts.password:
+        raise ConfigurationError(
+            "uri of a REST catalog holds a user or a password: give auth.type='basic', "
+            "auth.basic.username and auth.basic.password"
+        )
+    return parts.scheme, parts.hostname, port or {"http": 80, "https": 443}[parts.scheme]

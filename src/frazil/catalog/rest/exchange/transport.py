@@ -12,7 +12,6 @@ from urllib.parse import urljoin
 
 import httpx
 
-from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.answers import (
     Answer,
     EndlessAnswerError,
@@ -21,7 +20,7 @@ from frazil.catalog.rest.exchange.answers import (
     plain,
 )
 from frazil.catalog.rest.exchange.timed import TimedTransport
-from frazil.catalog.rest.settings import TransportSettings
+from frazil.catalog.rest.settings import TransportSettings, origin_of
 from frazil.errors import ConfigurationError, StorageError
 
 _LONGEST_EXCHANGE_SECONDS: Final = 600

@@ -18,7 +18,6 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.rest import routes
 from frazil.catalog.rest.client import RestClient, RestRequest
 from frazil.catalog.rest.connection import Connection
-from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.exchange.opening import transport_of
 from frazil.catalog.rest.login.base import HeaderAuthenticator
 from frazil.catalog.rest.login.sigv4 import SigV4Authenticator
@@ -30,6 +29,7 @@ from frazil.catalog.rest.settings import (
     SIGNER_ENDPOINT,
     SIGNER_URI,
     SIGNING,
+    origin_of,
 )
 from frazil.errors import ConfigurationError, StorageError, UnsupportedError
 from frazil.storage.caches import Caches

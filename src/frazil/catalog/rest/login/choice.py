@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from frazil.catalog.rest.exchange.addresses import origin_of
 from frazil.catalog.rest.login.base import (
     Anonymous,
     Authenticator,
@@ -27,6 +26,7 @@ from frazil.catalog.rest.settings import (
     TOKEN,
     TOKEN_LIFETIME,
     TOKEN_REFRESH,
+    origin_of,
 )
 from frazil.errors import ConfigurationError, UnsupportedError
 
