@@ -60,13 +60,11 @@ class ManifestMerger:
     def __init__(self, files: ManifestFiles) -> None:
         self._files = files
         self._merged = KeptBetweenTries[ManifestFile]()
-        self.replaced_count = 0
 
     def merge(
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot_id: int
     ) -> list[ManifestFile]:
         """The manifests of the new snapshot; `manifests` has the newest first."""
-        self.replaced_count = 0
         properties = metadata.properties
         if not manifests or not MANIFEST_MERGE.of(properties):
             return list(manifests)
@@ -85,7 +83,6 @@ class ManifestMerger:
         for number, group in enumerate(bins):
             if number in chosen:
                 result.append(self._merge(metadata, group, snapshot_id))
-                self.replaced_count += len(group)
             else:
                 result.extend(group)
         return result
