@@ -16,12 +16,10 @@ import pytest
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
-from delete_rules import applies, deletes_for
 from frazil.errors import InvalidManifestError, UnsupportedVersionError
 from frazil.format import types as T
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
-    Content,
     DataFile,
     EntryStatus,
     ManifestContent,
@@ -34,8 +32,6 @@ from frazil.format.manifests import (
 )
 from frazil.format.manifests.avro_schema import decimal_width, record_schema, sanitized_name
 from frazil.format.partitions.keys import partition_key
-from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from frazil.format.partitions.transforms import IdentityTransform, VoidTransform
 from frazil.format.schema.types_json import parse_type
 from frazil.storage.avro.entry_dtypes import ENTRY_DTYPES
 from frazil.storage.avro.entry_values import with_inherited
@@ -401,105 +397,7 @@ def test_sequence_numbers_of_a_commits_own_manifests() -> None:
 
 # -- which deletes apply
 
-BY_X = PartitionSpec(1, (PartitionField((1,), 1000, IdentityTransform(), "x"),))
-ALL_VOID = PartitionSpec(2, (PartitionField((1,), 1000, VoidTransform(), "x"),))
-SPECS = {0: UNPARTITIONED, 1: BY_X, 2: ALL_VOID}
 NAN = float("nan")
-
-
-def live(number: int, **fields: Any) -> ManifestEntry:
-    values = {"file_path": "f", "record_count": 1, "file_size_in_bytes": 1, **fields}
-    return ManifestEntry(
-        status=EntryStatus.ADDED, sequence_number=number, data_file=DataFile(**values)
-    )
-
-
-def delete(kind: str, number: int, **fields: Any) -> ManifestEntry:
-    values: dict[str, Any] = {"file_path": "d", **fields}
-    if kind == "eq":
-        values |= {"content": Content.EQUALITY_DELETES, "equality_ids": (1,)}
-    else:
-        values |= {"content": Content.POSITION_DELETES}
-    if kind == "dv":
-        values = {"file_format": "puffin", "referenced_data_file": "f", **values}
-    return live(number, **values)
-
-
-X1 = {"spec_id": 1, "partition": (1,)}
-X2 = {"spec_id": 1, "partition": (2,)}
-
-
-@pytest.mark.parametrize(
-    ("kind", "number", "fields", "data_number", "data_fields", "expected"),
-    [
-        # Rule 178, 179: equality deletes are strictly newer.
-        ("eq", 5, {}, 4, {}, True),
-        ("eq", 5, {}, 5, {}, False),
-        ("eq", 5, {}, 6, {}, False),
-        ("eq", 5, X1, 4, X1, True),
-        ("eq", 5, X1, 4, X2, False),
-        ("eq", 5, X1, 4, {}, False),
-        # An unpartitioned spec is global, also one of void fields only.
-        ("eq", 5, {}, 4, X1, True),
-        ("eq", 5, {"spec_id": 2, "partition": (None,)}, 4, X1, True),
-        # Rules 177, 179: position deletes also apply within their commit.
-        ("pos", 5, {}, 5, {}, True),
-        ("pos", 5, {}, 4, {}, True),
-        ("pos", 5, {}, 6, {}, False),
-        ("pos", 5, X1, 4, X1, True),
-        ("pos", 5, X1, 4, X2, False),
-        # They are never global.
-        ("pos", 5, {}, 4, X1, False),
-        ("pos", 5, {"referenced_data_file": "f"}, 4, {}, True),
-        ("pos", 5, {"referenced_data_file": "g"}, 4, {}, False),
-        # Rule 176.
-        ("dv", 5, {}, 5, {}, True),
-        ("dv", 5, {}, 6, {}, False),
-        ("dv", 5, {"referenced_data_file": "g"}, 5, {}, False),
-        ("dv", 5, X2, 5, X1, False),
-        # Rule 180: bits of floats, one NaN.
-        ("eq", 5, {"spec_id": 1, "partition": (NAN,)}, 4,
-         {"spec_id": 1, "partition": (-NAN,)}, True),
-        ("eq", 5, {"spec_id": 1, "partition": (0.0,)}, 4,
-         {"spec_id": 1, "partition": (-0.0,)}, False),
-        ("pos", 5, {"spec_id": 1, "partition": (None,)}, 4,
-         {"spec_id": 1, "partition": (None,)}, True),
-    ],
-)  # fmt: skip
-def test_which_delete_applies(
-    kind: str,
-    number: int,
-    fields: dict[str, Any],
-    data_number: int,
-    data_fields: dict[str, Any],
-    expected: bool,
-) -> None:
-    found = applies(delete(kind, number, **fields), live(data_number, **data_fields), specs=SPECS)
-    assert found is expected
-
-
-def test_a_vector_makes_position_deletes_void() -> None:
-    """Rules 177, 217, 222."""
-    data = live(4)
-    vector, positions, equality = delete("dv", 6), delete("pos", 5), delete("eq", 6)
-    late = delete("dv", 3)
-    assert deletes_for(data, [positions, equality], specs=SPECS) == (positions, equality)
-    assert deletes_for(data, [positions, vector, equality], specs=SPECS) == (vector, equality)
-    # A vector that does not apply takes nothing away.
-    assert deletes_for(data, [positions, late], specs=SPECS) == (positions,)
-    with pytest.raises(InvalidManifestError, match="2 deletion vectors"):
-        deletes_for(data, [vector, delete("dv", 7)], specs=SPECS)
-
-
-def test_deletes_that_are_broken() -> None:
-    data = live(4)
-    for broken, says in (
-        (delete("dv", 5, referenced_data_file=None), "does not name"),
-        (delete("eq", 5, spec_id=9), "spec 9"),
-        (replace(delete("eq", 5), sequence_number=None), "no sequence number"),
-    ):
-        with pytest.raises(InvalidManifestError, match=says):
-            applies(broken, data, specs=SPECS)
 
 
 def test_partition_keys_are_hashable_and_tell_zeros_apart() -> None:

@@ -16,7 +16,6 @@ from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import (
-    AlwaysFalse,
     AlwaysTrue,
     SparkForms,
     all_of,
@@ -29,8 +28,8 @@ from frazil.format.predicates import (
     to_spark_sql,
 )
 from frazil.format.schema import Schema
-from pruned_by_columns import may_match, must_match
-from scalar_predicates import keeps, residual_for
+from pruned_by_columns import may_keep, may_match, must_keep, must_match
+from scalar_predicates import keeps
 
 COLUMNS: dict[str, Any] = {
     "i": T.IntegerType(),
@@ -358,13 +357,21 @@ def test_a_dropped_source_column_is_not_projected() -> None:
 
 
 def test_several_fields_over_one_column() -> None:
-    bound = bind(parse_predicate("ts >= '2017-12-01' and ts < '2018-01-01'"), SCHEMA)
     spec = spec_of("ts", "month", "ts", "day")
-    assert residual_for(bound, spec, SCHEMA, (575, 17_510)) == AlwaysTrue()
-    assert residual_for(bound, spec, SCHEMA, (576, 17_540)) == AlwaysFalse()
-    half = bind(parse_predicate("ts >= '2017-12-01 12:00:00'"), SCHEMA)
-    assert residual_for(half, spec, SCHEMA, (575, 17_501)) == half
-    assert residual_for(half, spec, SCHEMA, (575, 17_502)) == AlwaysTrue()
+
+    def decided(text: str, *partition: int) -> tuple[bool, bool]:
+        bound = bind(parse_predicate(text), SCHEMA)
+        return (
+            may_keep(inclusive(bound, spec, SCHEMA), spec, SCHEMA, partition),
+            must_keep(strict(bound, spec, SCHEMA), spec, SCHEMA, partition),
+        )
+
+    december = "ts >= '2017-12-01' and ts < '2018-01-01'"
+    assert decided(december, 575, 17_510) == (True, True)
+    assert decided(december, 576, 17_540) == (False, False)
+    noon = "ts >= '2017-12-01 12:00:00'"
+    assert decided(noon, 575, 17_501) == (True, False)
+    assert decided(noon, 575, 17_502) == (True, True)
 
 
 def file_of(count: int = 10, **metrics: dict[int, Any]) -> DataFile:

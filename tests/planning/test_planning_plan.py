@@ -43,7 +43,7 @@ from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
 from frazil.storage import avro
 from frazil.storage.files import FileIO
-from scalar_predicates import keeps_partition, may_match
+from pruned_by_columns import may_keep, may_match
 
 SCHEMA = Schema(
     (
@@ -110,7 +110,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("name", "where"), FILTERS)
-def test_a_filter_keeps_the_files_that_the_scalar_reference_keeps(name: str, where: str) -> None:
+def test_a_filter_keeps_the_files_that_it_keeps_one_by_one(name: str, where: str) -> None:
     lines = [line for line in LINES if line["table"] == name]
     if not lines:
         pytest.skip("the fixtures are not beside this checkout")
@@ -129,7 +129,7 @@ def test_a_filter_keeps_the_files_that_the_scalar_reference_keeps(name: str, whe
         projected = inclusive(bound, spec, metadata.schema)
         if (
             entry.data_file.content is Content.DATA
-            and keeps_partition(projected, spec, entry.data_file.partition)
+            and may_keep(projected, spec, metadata.schema, entry.data_file.partition)
             and may_match(bound, entry.data_file)
         ):
             kept.append(entry.data_file.file_path)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import polars as pl
 import pytest
 
 from frazil.format.manifests import Content, DataFile
-from frazil.format.partitions.partitioning import UNPARTITIONED
 from frazil.format.predicates import bind, parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField, UUIDType
-from frazil.planning import prune
-from scalar_predicates import may_match
+from pruned_by_columns import may_match
 
 SCHEMA = Schema((NestedField(1, "u", UUIDType()),))
 LOW_HALF_NEGATIVE, ONE, NEXT_HIGH_HALF = UUID(int=1 << 63), UUID(int=1), UUID(int=1 << 64)
@@ -41,13 +38,3 @@ def test_a_row_between_java_ordered_bounds_is_never_pruned(where: str) -> None:
     )
     bound = bind(parse_predicate(where), SCHEMA)
     assert may_match(bound, file)
-    entries = pl.DataFrame(
-        {
-            "record_count": [3],
-            "value_counts.1": [3],
-            "null_value_counts.1": [0],
-            "lower_bounds.1": [lower],
-            "upper_bounds.1": [upper],
-        }
-    )
-    assert prune.may_match(bound, UNPARTITIONED, SCHEMA, entries).to_list() == [True]
