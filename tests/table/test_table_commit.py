@@ -16,7 +16,6 @@ from table_cases import (
     data_file,
     make_table,
     names,
-    open_catalog,
 )
 
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
@@ -25,12 +24,9 @@ from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    ConfigurationError,
     ConflictError,
-    StorageError,
     ValidationError,
 )
-from frazil.format.changes import SetProperties
 from frazil.storage.files import FileIO
 from frazil.table.commit.loop import Backoff
 from frazil.table.conflicts.validation import Validation
@@ -243,58 +239,6 @@ def test_an_unknown_outcome_deletes_nothing(tmp_path: Path, commits: bool) -> No
     )
 
 
-class FailingIO(FileIO):
-    """A store that refuses the n-th file."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fail_at: int | None = None
-
-    def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
-        if verb == "create" and self.fail_at is not None:
-            self.fail_at -= 1
-            if self.fail_at == 0:
-                raise StorageError(f"cannot create {path}: the disk is full")
-        return super()._run(verb, path, on_disk, on_store)
-
-
-@pytest.mark.parametrize("fail_at", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["filesystem", "sql"])
-def test_a_full_disk_changes_nothing(tmp_path: Path, fail_at: int, kind: str) -> None:
-    """1 and 2 are the manifest and its list, 3 is the metadata file."""
-    io = FailingIO()
-    catalog = open_catalog(kind, tmp_path, io=io)
-    table = make_table(catalog)
-    table.files.append([A])
-    before = table.metadata
-    io.fail_at = fail_at
-    with pytest.raises(StorageError):
-        table.files.append([B])
-    io.fail_at = None
-    assert table.refresh().metadata == before
-    if fail_at < 3:
-        assert avro_files(table) == avro_files_in_use(table)
-    table.files.append([B])
-    assert names(table) == ["a", "b"]
-
-
-def test_old_metadata_files_are_trimmed(catalog: Catalog) -> None:
-    """Rule 190."""
-    table = make_table(
-        catalog,
-        properties={
-            "write.metadata.previous-versions-max": "3",
-            "write.metadata.delete-after-commit.enabled": "true",
-        },
-    )
-    for number in range(8):
-        table.files.append([data_file(f"f{number}")])
-    log = [entry.metadata_file for entry in table.metadata.metadata_log]
-    assert len(log) == 3
-    lying = {info.path for info in table.io.list(table.location) if "metadata.json" in info.path}
-    assert lying == {*log, table.metadata_location}
-
-
 def test_a_table_under_the_same_name_is_another_table(catalog: Catalog) -> None:
     """Rule 192."""
     table = make_table(catalog)
@@ -320,15 +264,6 @@ def test_nothing_to_change_commits_nothing(catalog: Catalog) -> None:
     with table.transaction():
         pass
     assert table.refresh().metadata_location == before
-
-
-@pytest.mark.parametrize("value", ["-1", "many", "1.5"])
-def test_a_malformed_retry_property_is_named(files_catalog: Catalog, value: str) -> None:
-    table = make_table(files_catalog)
-    foreign = SetProperties({"commit.manifest.min-count-to-merge": value})
-    files_catalog.commit_table(table.identifier, (), [foreign])
-    with pytest.raises(ConfigurationError, match="min-count-to-merge"):
-        table.files.append([A])
 
 
 def test_waits_grow_and_stay_below_the_maximum() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from table_cases import (
-    as_if_by_others,
     data_file,
     equality_deletes,
     head,
@@ -17,7 +16,7 @@ from table_cases import (
 )
 
 from frazil.catalog.protocol import Catalog
-from frazil.errors import CommitFailedError, ConflictError, ValidationError
+from frazil.errors import ConflictError, ValidationError
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
@@ -376,14 +375,3 @@ def test_validation_from_an_empty_table(files_catalog: Catalog) -> None:
     overwrite_mon(table, Validation(None))
     with pytest.raises(ConflictError):
         overwrite_mon(table, Validation(None))
-
-
-def test_no_retries_means_one_try(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog, properties={"commit.retry.num-retries": "0"})
-    table.files.append([A])
-    tx = table.transaction()
-    tx.files.append([B])
-    TableHandle(files_catalog, files_catalog.load_table("db.t")).files.append([C])
-    as_if_by_others(table)
-    with pytest.raises(CommitFailedError, match="num-retries"):
-        tx.commit()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 from table_cases import (
@@ -24,7 +20,6 @@ from table_cases import (
 
 from ci_share import one_of_each
 from faulty_io import ERRORS, FaultyIO, watch_for_swap
-from frazil.catalog.protocol import Catalog
 from frazil.errors import FrazilError
 from frazil.format.manifests import DataFile
 from frazil.format.new_table import new_table_metadata
@@ -33,10 +28,6 @@ from frazil.storage.files import local_path
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
 from frazil.table.transaction import CreateTransaction
-
-
-class Alarm(Exception):
-    """What a time limit of the user's raises."""
 
 
 def written(table: TableOperations, name: str, day: str = "mon") -> DataFile:
@@ -163,35 +154,3 @@ def whole_table(table: TableHandle) -> set[str]:
     for path in paths:
         assert table.io.exists(path), path
     return {short(path) for path in paths}
-
-
-@contextlib.contextmanager
-def alarm_after_swap(catalog: Catalog) -> Iterator[None]:
-    """Let a signal arrive right after the swap, before the catalog answers."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise Alarm
-
-    real = catalog.commit_table
-
-    def commit_table(identifier: Any, requirements: Any, updates: Any, **base: Any) -> Any:
-        real(identifier, requirements, updates, **base)
-        signal.raise_signal(signal.SIGALRM)
-
-    before = signal.signal(signal.SIGALRM, ring)
-    catalog.commit_table = commit_table  # type: ignore[method-assign,assignment]
-    try:
-        yield
-    finally:
-        catalog.commit_table = real  # type: ignore[method-assign]
-        signal.signal(signal.SIGALRM, before)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("kind", CATALOGS)
-def test_a_signal_after_the_swap_deletes_nothing(tmp_path: Path, kind: str, change: str) -> None:
-    catalog = open_catalog(kind, tmp_path)
-    table = make_table(catalog)
-    with alarm_after_swap(catalog), pytest.raises(Alarm):
-        CHANGES[change](table)
-    assert whole_table(table.refresh()) == AFTER[change] - BEFORE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -117,13 +116,6 @@ def test_a_partly_matching_file_is_an_error_that_names_it(files_catalog: Catalog
     assert names(table) == ["low", "mid"]
     table.files.delete(where="id < 16")
     assert names(table) == []
-
-
-def test_metrics_alone_can_select_whole_files(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([data_file("low", ids=(0, 9)), data_file("high", ids=(10, 15))])
-    table.files.delete(where="id < 10")
-    assert names(table) == ["high"]
 
 
 def test_a_file_without_metrics_is_never_dropped_by_a_predicate(files_catalog: Catalog) -> None:
@@ -387,24 +379,6 @@ def test_a_merge_drops_what_older_snapshots_deleted(files_catalog: Catalog) -> N
         "b": EntryStatus.EXISTING,
         "c": EntryStatus.ADDED,
     }
-
-
-def test_merging_keeps_row_ids(files_catalog: Catalog) -> None:
-    properties = {"commit.manifest.min-count-to-merge": "2"}
-    table = make_table(files_catalog, version=3, properties=properties)
-    for number in range(4):
-        table.files.append([data_file(f"f{number}", rows=10 + number)])
-        files = table.inspect.data_files()
-        ids = dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=False))
-        if number == 0:
-            first = ids["f0"]
-        assert ids["f0"] == first
-        ranges = sorted(
-            (start, start + rows)
-            for start, rows in zip(files["first_row_id"], files["record_count"], strict=False)
-        )
-        assert all(left[1] <= right[0] for left, right in itertools.pairwise(ranges))
-        assert ranges[-1][1] <= table.metadata.next_row_id
 
 
 def test_snapshot_properties_are_kept_and_counts_win(files_catalog: Catalog) -> None:

@@ -24,17 +24,6 @@ def first(table: TableOperations) -> int:
     return table.metadata.snapshots[0].snapshot_id
 
 
-def sort_by(column: str) -> Step:
-    """Another sort order."""
-    return lambda table: table.replace_sort_order(column)
-
-
-def drop_id(table: TableOperations) -> None:
-    """The column goes."""
-    with table.update_schema() as update:
-        update.delete_column("id")
-
-
 def append_to(branch: str) -> Step:
     """One file more on a branch."""
     return lambda table: table.files.fast_append([data_file("more")], branch=branch)
@@ -43,12 +32,6 @@ def append_to(branch: str) -> Step:
 def stage(table: TableOperations) -> None:
     """An overwrite beside main, on its head."""
     table.files.overwrite([data_file("o")], removed=[B], wap_id="w")
-
-
-def begin_anew(table: TableOperations) -> None:
-    """Main loses its history."""
-    table.set_current_snapshot(snapshot_id=first(table))
-    table.files.fast_append([data_file("new")])
 
 
 def upgrade(version: int) -> Step:
@@ -62,16 +45,6 @@ def row_delta(table: TableOperations) -> None:
     table.files.row_delta(added_deletes=[DELETES])
 
 
-def rewrite_deletes(table: TableOperations) -> None:
-    """One position delete file in place of another."""
-    new, read = position_deletes("q", about="a"), table.metadata.current_snapshot_id
-    table.files.rewrite(removed_deletes=[DELETES], added_deletes=[new], from_snapshot=read)
-
-
-def nothing(table: TableOperations) -> None:
-    """The table as it is."""
-
-
 def publish(table: TableOperations) -> None:
     """What is staged becomes the head."""
     table.publish_changes("w")
@@ -80,8 +53,6 @@ def publish(table: TableOperations) -> None:
 CASES: dict[str, tuple[Step, Step, Step]] = {
     # name: before, what the other one commits, what does not fit after it
     "position deletes": (upgrade(2), upgrade(3), row_delta),
-    "rewritten position deletes": (row_delta, upgrade(3), rewrite_deletes),
-    "an upgrade": (nothing, upgrade(3), upgrade(2)),
     "a file of rows that match in part": (
         lambda table: table.files.fast_append([data_file("w", "wed", ids=(0, 4))]),
         lambda table: table.files.fast_append([data_file("x", "wed", ids=(0, 9))]),
@@ -92,28 +63,7 @@ CASES: dict[str, tuple[Step, Step, Step]] = {
         lambda table: table.remove_branch("b"),
         append_to("b"),
     ),
-    "a branch of a taken name": (
-        nothing,
-        lambda table: table.create_tag("b"),
-        lambda table: table.create_branch("b"),
-    ),
-    "the removal of a tag": (
-        lambda table: table.create_tag("t"),
-        lambda table: table.remove_tag("t"),
-        lambda table: table.remove_tag("t"),
-    ),
-    "a fast forward": (
-        lambda table: (table.create_branch("b"), append_to("b")(table)),
-        append_to("main"),
-        lambda table: table.fast_forward("main", "b"),
-    ),
-    "a rollback": (
-        nothing,
-        begin_anew,
-        lambda table: table.rollback_to_snapshot(table.metadata.snapshots[1].snapshot_id),
-    ),
     "the publication of an overwrite": (stage, append_to("main"), publish),
-    "a sort order": (nothing, drop_id, sort_by("id")),
 }
 
 

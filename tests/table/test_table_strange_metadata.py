@@ -92,13 +92,6 @@ def test_what_cannot_be_meant_is_refused(
         assert raised.value.file == "f.metadata.json"
 
 
-def test_a_snapshot_that_occurs_twice_is_refused(handle: TableHandle) -> None:
-    wrong = document(handle)
-    wrong["snapshots"].append(wrong["snapshots"][0])
-    with pytest.raises(InvalidMetadataError, match="occurs twice"):
-        parse_metadata(json.dumps(wrong).encode())
-
-
 @pytest.mark.parametrize(
     ("depth", "message"), [(101, "101 levels"), (330, "330 levels"), (100_000, "too deeply")]
 )
