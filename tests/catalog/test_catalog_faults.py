@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import signal
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,6 @@ from catalog_cases import (
     properties_of,
     rest_properties,
     set_properties,
-    set_properties_retrying,
 )
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
@@ -40,8 +36,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
 )
 from frazil.format.changes import SetProperties
-from frazil.storage.files import FileIO, local_path
-from frazil.table.handle import TableHandle
+from frazil.storage.files import local_path
 from programs import run_program
 
 WORKER = Path(__file__).with_name("catalog_worker.py")
@@ -76,126 +71,6 @@ def test_no_acknowledged_commit_is_lost(
     assert len(acknowledged) == writers * commits
     assert len(table.metadata.metadata_log) == writers * commits
     assert len(metadata_files(catalog)) == writers * commits + 1
-
-
-STEPS = ("open", "fsync", "link", "unlink", "replace", "makedirs", "stat")
-
-
-def run_killed(step: int, *, after: bool, properties: dict[str, str], report: int) -> None:
-    """Make a table and commit twice; dies at the step, before or after it takes place."""
-    count = 0
-
-    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == step and not after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            mine = count
-            try:
-                return real(*args, **kwargs)
-            finally:
-                if mine == step and after:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        return call
-
-    catalog = opened(properties)
-    for name in STEPS:
-        setattr(os, name, counted(getattr(os, name)))
-    if isinstance(catalog, SqlCatalog):
-        dialect = catalog._database.engine.dialect
-        for name in ("do_execute", "do_commit", "do_begin"):
-            setattr(dialect, name, counted(getattr(dialect, name)))
-    catalog.create_table("db.t", new_metadata(catalog, "db.t"))
-    os.write(report, b"created\n")
-    for number in range(2):
-        set_properties(catalog, "db.t", **{f"c{number}": "1"})
-        os.write(report, b"c%d\n" % number)
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("properties", "after", "each"),
-    [
-        *(("filesystem", False, 3), ("sqlite", True, 3), ("postgres", False, 3)),
-        *(only_in_soak(*case, 1) for case in itertools.product(KINDS, (False, True))),
-    ],
-    indirect=["properties"],
-)
-def test_a_writer_killed_at_any_step(
-    properties: dict[str, str], after: bool, each: int, tmp_path: Path
-) -> None:
-    """In CI at every third step."""
-    steps, seen = killed_at_each(properties, run_killed, after=after, each=each)
-    assert steps > 15
-    assert seen == {(), ("created",), ("created", "c0"), ("created", "c0", "c1")}
-
-
-def killed_at_each(
-    properties: dict[str, str],
-    run: Callable[..., None],
-    *,
-    after: bool,
-    each: int = 1,
-    open_it: Callable[[dict[str, str]], Catalog] = opened,
-) -> tuple[int, set[tuple[str, ...]]]:
-    """Run a writer that dies at a step, and check what is left; at each step until it ends alive.
-
-    Returns:
-        the last step, and what the writers acknowledged.
-    """
-    seen: set[tuple[str, ...]] = set()
-    for step in range(1, 1000, each):
-        catalog = open_it(properties)
-        if not catalog.namespace_exists("db"):
-            catalog.create_namespace("db")
-        if catalog.table_exists("db.t"):
-            catalog.drop_table("db.t")
-        catalog.close()
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                run(step, after=after, properties=properties, report=writer)
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(status)
-        os.close(writer)
-        with os.fdopen(reader) as stream:
-            acknowledged = stream.read().split()
-        _, status = os.waitpid(child, 0)
-        seen.add(tuple(acknowledged))
-        check_acknowledged(open_it(properties), acknowledged)
-        if os.waitstatus_to_exitcode(status) == 0:
-            assert acknowledged == ["created", "c0", "c1"]
-            return step, seen
-        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
-    raise AssertionError("the writer never ends")
-
-
-def check_acknowledged(catalog: Catalog, acknowledged: list[str]) -> None:
-    """The table opens, holds what was acknowledged and at most the one commit in flight.
-
-    Nothing that it names is missing, and the next commit takes place.
-    """
-    if not catalog.table_exists("db.t"):
-        assert acknowledged == []
-        made_table(catalog)
-    table = catalog.load_table("db.t")
-    held = [name for name in ("c0", "c1") if name in table.metadata.properties]
-    wanted = acknowledged[1:]
-    assert held[: len(wanted)] == wanted
-    assert len(held) <= len(wanted) + 1
-    after = set_properties_retrying(catalog, "db.t", later="1")
-    assert catalog.load_table("db.t").metadata == after.metadata
-    assert set(after.metadata.properties) >= {*held, "later"}
-    problems = TableHandle(catalog, after).maintenance.check().frame
-    assert problems.is_empty(), problems
-    catalog.close()
 
 
 class Broken(Exception):
@@ -363,35 +238,6 @@ def test_the_server_goes_away(postgres: Any, tmp_path: Path) -> None:
     finally:
         postgres.start()
     assert set_properties(catalog, "db.t", a="1") == catalog.load_table("db.t")
-
-
-class Failing(FileIO):
-    """A store that fails at one of its calls, before or after doing it."""
-
-    def __init__(self, failing: str, *, after: bool) -> None:
-        super().__init__()
-        self.failing = failing
-        self.after = after
-
-    def create(self, path: str, data: bytes) -> None:
-        if self.failing in path and self.after:
-            super().create(path, data)
-        if self.failing in path:
-            raise StorageError(f"cannot create {path}: time-out")
-        super().create(path, data)
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_store_that_answers_wrongly(tmp_path: Path, after: bool) -> None:
-    catalog = opened(properties_of("filesystem", tmp_path))
-    made_table(catalog)
-    catalog.io = Failing("v2.metadata", after=after)
-    if after:
-        set_properties(catalog, "db.t", a="1")
-    else:
-        with pytest.raises(StorageError, match="time-out"):
-            set_properties(catalog, "db.t", a="1")
-    assert ("a" in catalog.load_table("db.t").metadata.properties) == after
 
 
 @pytest.mark.parametrize("hint", [b"1", b"", b"99", b"\xff\xfe", b"v3", b"9" * 3000, None])

@@ -25,7 +25,7 @@ from catalog_cases import (
     set_properties,
 )
 
-from ci_share import in_circles, only_in_soak
+from ci_share import in_circles
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog, TableCommit
 from frazil.errors import (
@@ -197,8 +197,8 @@ CASES = [
     for name in CHANGES
     if "filesystem" not in kind or name != "commit together"
 ]
-# Each change and each catalog is elsewhere in CI, and a commit together sends what one alone does.
-ONLY_IN_SOAK = {
+# Each change and each catalog is elsewhere too, and a commit together sends what one alone does.
+AS_OTHERS = {
     *(("sqlite", "drop"), ("postgres", "create"), ("postgres", "commit"), ("sqlite", "create")),
     *(("postgres", "drop"), ("filesystem", "drop")),
     *((kind, name) for kind in S3_KINDS for name in ("create", "drop")),
@@ -206,23 +206,15 @@ ONLY_IN_SOAK = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "is_whole"),
-    in_circles(
-        [
-            *((*case, False) for case in CASES if case not in ONLY_IN_SOAK),
-            *(only_in_soak(*case, True) for case in CASES),
-        ],
-        test=1,
-    ),
+    ("kind", "name"), in_circles([case for case in CASES if case not in AS_OTHERS], test=1)
 )
 def test_what_is_left_agrees_with_what_was_said(
     kind: str,
     properties: dict[str, str],
     name: str,
-    is_whole: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In CI an error comes before one call and after the next; at the swap always both."""
+    """An error comes before one call and after the next; at the swap always both."""
     change = CHANGES[name]
     errors = itertools.cycle(ERRORS)
     looking, acting = opened(properties), opened(properties)
@@ -239,7 +231,7 @@ def test_what_is_left_agrees_with_what_was_said(
                 check(change, looking, said, f"{at}, {after=}: {said!r}")
                 if kind in S3_KINDS or not at or at[0] not in swaps:
                     break
-            if not is_whole and (not at or at[0] not in swaps):
+            if not at or at[0] not in swaps:
                 break
         if len(faults.calls) < step:
             assert step > 5

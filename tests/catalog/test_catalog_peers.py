@@ -10,19 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from catalog_cases import made_table, new_metadata, opened, properties_of, set_properties
+from catalog_cases import made_table, opened, properties_of, set_properties
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.table import StaticTable
 
 from frazil.catalog.config import CatalogConfig, open_catalog
 from frazil.catalog.static import StaticCatalog, open_table
 from frazil.errors import (
-    CommitFailedError,
     FrazilError,
     InvalidMetadataError,
     MissingFileError,
     NoSuchTableError,
-    TableAlreadyExistsError,
     UnsupportedError,
 )
 from frazil.planning.plan import plan
@@ -141,22 +139,6 @@ def test_the_older_schema_of_java(tmp_path: Path) -> None:
     assert newer.list_tables("db") == [("db", "t"), ("db", "u")]
 
 
-def test_views_are_no_tables(tmp_path: Path) -> None:
-    catalog = opened(properties_of("sqlite", tmp_path))
-    catalog.create_namespace("db")
-    with sqlite3.connect(tmp_path / "catalog.db") as connection:
-        connection.execute(
-            "INSERT INTO iceberg_tables VALUES ('lake', 'db', 'v', 'file:///v', NULL, 'VIEW')"
-        )
-    assert catalog.list_tables("db") == []
-    assert not catalog.table_exists("db.v")
-    for call in (catalog.load_table, catalog.drop_table):
-        with pytest.raises(NoSuchTableError):
-            call("db.v")
-    with pytest.raises(TableAlreadyExistsError):
-        catalog.create_table("db.v", new_metadata(catalog, "db.v"))
-
-
 def test_a_namespace_is_implied_by_its_tables(tmp_path: Path) -> None:
     """As in Java: rows of tables alone make a namespace."""
     catalog = opened(properties_of("sqlite", tmp_path))
@@ -259,16 +241,6 @@ def test_purge_removes_every_reachable_file(tmp_path: Path, kind: str) -> None:
     left = [p for p in (tmp_path / "wh").rglob("*") if p.is_file()]
     assert left == [neighbour]
     assert not catalog.table_exists("db.t")
-
-
-def test_a_table_dropped_while_committing(tmp_path: Path) -> None:
-    for kind in ("filesystem", "sqlite"):
-        catalog = opened(properties_of(kind, tmp_path / kind))
-        base = made_table(catalog)
-        catalog.drop_table("db.t")
-        with pytest.raises((NoSuchTableError, CommitFailedError)):
-            catalog._swap(base, base.metadata)
-        assert not catalog.table_exists("db.t")
 
 
 def test_warehouse_defaults(tmp_path: Path) -> None:
