@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from catalog_cases import SCHEMA, made_table, new_metadata, opened, set_properties
+from catalog_cases import made_table, new_metadata, opened, set_properties
 from rest_cases import QUICK_CHECKS
 
 from ci_share import one_of_each, only_in_check
@@ -29,8 +29,6 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.changes import AssertTableUUID, SetProperties
-from frazil.format.new_table import new_table_metadata
-from frazil.table.handle import TableHandle
 from rest_server import Fault, Server
 
 Connect = Callable[..., RestCatalog]
@@ -149,21 +147,6 @@ def _with_another_uuid(updates: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_an_operation_whose_answer_is_lost_is_made_once(
-    server: Server, connect: Connect, after: bool
-) -> None:
-    catalog = connect()
-    handle = TableHandle(catalog, made_table(catalog, **QUICK_CHECKS))
-    lose(server, Fault(status=502, after=after))
-    if after:
-        handle.set_properties({"a": "1"})
-    else:
-        with pytest.raises(CommitStateUnknownError):
-            handle.set_properties({"a": "1"})
-    assert (changed(catalog) == "1") is after
-
-
 CHANGES: dict[str, tuple[Callable[[RestCatalog], Any], Callable[[RestCatalog], bool]]] = {
     "create namespace": (
         lambda c: c.create_namespace("new", {"k": "v"}),
@@ -211,21 +194,6 @@ def test_every_change_without_an_answer(
         with pytest.raises(CommitStateUnknownError):
             make(catalog)
     assert is_made(catalog) is after
-
-
-def test_another_creator_was_first(server: Server, connect: Connect) -> None:
-    catalog, other = connect(), connect()
-    catalog.create_namespace("db")
-
-    def create() -> None:
-        other.create_table("db.t", new_metadata(other, "db.t", p="theirs"))
-
-    server.faults = [Fault(status=500, do=create)]
-    with pytest.raises(CommitStateUnknownError):
-        other.create_table("db.u", new_metadata(other, "db.u"))
-    assert other.load_table("db.t").metadata.properties["p"] == "theirs"
-    with pytest.raises(TableAlreadyExistsError):
-        catalog.create_table("db.t", new_metadata(catalog, "db.t"))
 
 
 @pytest.mark.parametrize("fault", [Fault(status=each) for each in (None, 429, 502, 503, 504)])
@@ -354,10 +322,3 @@ def test_a_forked_child_has_connections_of_its_own(server: Server, connect: Conn
     assert changed(catalog) == "1"
     with pytest.raises(UnsupportedError, match="cannot be pickled"):
         pickle.dumps(catalog)
-
-
-def test_a_location_is_never_made_up(server: Server, connect: Connect) -> None:
-    catalog = connect()
-    catalog.create_namespace("db")
-    given = new_table_metadata(SCHEMA, location=catalog.default_table_location("db.t"))
-    assert catalog.create_table("db.t", given).metadata.location.startswith("file:/")

@@ -180,16 +180,6 @@ def test_ends_are_by_the_servers_clock(server: Server, connect: Connect, hours: 
 # -- answers -------------------------------------------------------------------------------------
 
 
-def test_a_commit_is_not_sent_to_another_origin(server: Server, connect: Connect) -> None:
-    catalog = connect()
-    made_table(catalog, **QUICK_CHECKS)
-    elsewhere = {"Location": "http://127.0.0.2:9/v1/namespaces/db/tables/t"}
-    server.faults = [Fault(ends="/t", status=307, headers=elsewhere)]
-    with pytest.raises(StorageError, match="another origin"):
-        set_properties(catalog, "db.t", a="1")
-    assert "a" not in catalog.load_table("db.t").metadata.properties
-
-
 @pytest.mark.parametrize("keyed", [True, False])
 def test_an_answer_without_end_is_not_asked_for_again(
     server: Server, connect: Connect, keyed: bool, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -214,26 +213,6 @@ def test_pages_that_never_end(server: Server, connect: Connect) -> None:
     server.routes["GET namespaces"] = lambda _: {"namespaces": [["a"]], "next-page-token": "x"}
     with pytest.raises(StorageError, match="repeats its pages"):
         catalog.list_namespaces()
-
-
-def test_threads_share_a_catalog(server: Server, connect: Connect) -> None:
-    catalog = connect()
-    made_table(catalog)
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            for _ in range(10):
-                catalog.load_table("db.t")
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert failed == []
 
 
 def test_peer_tables_open_in_both(server: Server, connect: Connect) -> None:

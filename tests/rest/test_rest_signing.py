@@ -120,18 +120,6 @@ def test_files_are_read_and_written_by_signatures(signing: Signing) -> None:
     catalog.close()
 
 
-def test_a_table_is_written_through_signatures(signing: Signing) -> None:
-    """Metadata goes by the server, manifests by the client."""
-    from frazil.table.handle import TableHandle
-
-    catalog = connected(signing)
-    made_table(catalog)
-    handle = TableHandle(catalog, catalog.load_table("db.t"))
-    handle.set_properties({"a": "1"})
-    assert catalog.load_table("db.t").metadata.properties["a"] == "1"
-    catalog.close()
-
-
 def test_old_names_of_the_signers_place(signing: Signing) -> None:
     """`s3.signer.uri` and `s3.signer.endpoint`, relative and absolute."""
     paths: list[str] = []

@@ -25,7 +25,6 @@ from frazil.errors import (
     ViewAlreadyExistsError,
 )
 from frazil.format.changes import SetProperties
-from frazil.format.views import AssertViewUUID, replacing_updates
 from rest_server import Fault, Server
 
 Connect = Callable[..., RestCatalog]
@@ -90,20 +89,6 @@ def test_a_refusal_of_what_was_sent_again_may_be_of_our_own(
     catalog.drop_view("db.v")
     with pytest.raises(NoSuchViewError):
         catalog.drop_view("db.v")
-
-
-def test_requirements(server: Server, connect: Connect) -> None:
-    catalog = connect()
-    view = made_view(catalog)
-    updates = replacing_updates(SCHEMA, version(QUERY))
-    with pytest.raises(CommitFailedError, match="uuid"):
-        catalog.commit_view("db.v", [AssertViewUUID("other")], updates)
-    assert catalog.load_view("db.v") == view
-    # A view that took the name meanwhile is another one.
-    catalog.drop_view("db.v")
-    made_view(catalog)
-    with pytest.raises(CommitFailedError, match="uuid"):
-        catalog.commit_view("db.v", [AssertViewUUID(view.metadata.view_uuid)], updates)
 
 
 def test_what_is_sent(server: Server, connect: Connect) -> None:
