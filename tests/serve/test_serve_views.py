@@ -26,10 +26,8 @@ from serve_cases import (
     table,
     view,
 )
-from test_catalog_faults import break_commit, silent
 
 from frazil.catalog.config import load_catalog
-from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.serve.rights.access import read_tokens
 from frazil.serve.settings import ServeSettings
 
@@ -313,23 +311,6 @@ def test_metadata_that_names_places_of_others_is_not_registered(
             answer = client.post("/v1/namespaces/sales/register-view", json=body)
             assert answer.status_code == 400, key
         assert client.head("/v1/namespaces/sales/views/m").status_code == 404
-
-
-def test_a_lost_answer_of_the_database(server: Running, client: httpx.Client) -> None:
-    catalog = server.catalog
-    assert isinstance(catalog, SqlCatalog)
-    checks = {f"commit.status-check.{name}": "1" for name in ("num-retries", "min-wait-ms")}
-    break_commit(catalog, committed=True)
-    assert view(client, properties=checks).status_code == 200
-    for change in (
-        lambda: view(client, name="w", properties=checks),
-        lambda: commit(client, setting("k", "v")),
-    ):
-        break_commit(catalog, committed=True)
-        with silent(catalog):
-            unknown = change()
-        assert told(unknown) == (500, "CommitStateUnknownException")
-    assert client.get(VIEW).json()["metadata"]["properties"] == {**checks, "k": "v"}
 
 
 def test_pyiceberg(server: Running, client: httpx.Client) -> None:
