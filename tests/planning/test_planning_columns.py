@@ -16,23 +16,21 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from planning_tables import FIXTURES, manifest_files, open_table, table_lines
+from planning_tables import FIXTURES, manifest_files
 
 from ci_share import examples
-from frazil.errors import FrazilError, InvalidManifestError, UnsupportedError
+from frazil.errors import InvalidManifestError, UnsupportedError
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
-from frazil.storage import avro
 from frazil.storage.avro.columns import decode_manifests
 from frazil.storage.avro.container import read_container
-from frazil.storage.avro.manifest_layout import ENTRY_FIELDS, FILE_FIELDS, MAP_FIELDS, STATISTICS
+from frazil.storage.avro.manifest_layout import FILE_FIELDS, MAP_FIELDS
 
 MANIFESTS = list(manifest_files()) if FIXTURES.is_dir() else []
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 SPECS = {0: PartitionSpec(0, ())}
-NAMES = {**ENTRY_FIELDS, **FILE_FIELDS, **MAP_FIELDS, 102: "partition", 2: "data_file"}
 
 
 def columns_of(manifest: ManifestFile, data: bytes, **asked: Any) -> pl.DataFrame:
@@ -119,47 +117,6 @@ def test_every_fixture_manifest_reads_as_fastavro_reads_it(path: Path) -> None:
 
 def _items(pairs: list[Any]) -> list[tuple[Any, Any]]:
     return [(pair["key"], pair["value"]) for pair in pairs]
-
-
-@pytest.mark.parametrize("line", table_lines(), ids=lambda line: line["table"])
-def test_every_fixture_table_reads_as_its_entries_one_by_one(line: dict[str, Any]) -> None:
-    """Rules 111, 132-141, 172: with every manifest's own spec, list row and inheritance."""
-    table = open_table(line)
-    metadata = table.metadata
-    for snapshot in metadata.snapshots:
-        try:
-            manifests = avro.manifests_of(table.io, snapshot)
-        except FrazilError:
-            continue
-        for manifest in manifests:
-            frame = columns_of(
-                manifest,
-                table.io.read(manifest.manifest_path),
-                specs=metadata.specs_by_id,
-                schema=metadata.schema,
-            )
-            entries = avro.read_manifest(
-                table.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
-            )
-            spec = metadata.spec_by_id(manifest.partition_spec_id)
-            assert len(frame) == len(entries)
-            for row, entry in zip(frame.iter_rows(named=True), entries, strict=True):
-                file = entry.data_file
-                assert row["sequence_number"] == entry.sequence_number
-                assert row["file_sequence_number"] == entry.file_sequence_number
-                assert row["snapshot_id"] == entry.snapshot_id
-                assert row["spec_id"] == file.spec_id
-                for name in FILE_FIELDS.values():
-                    expected = getattr(file, name)
-                    assert row[name] == (
-                        list(expected) if isinstance(expected, tuple) else expected
-                    )
-                for name in MAP_FIELDS.values():
-                    found = row[name]
-                    as_map = None if found is None else {p["key"]: p["value"] for p in found}
-                    assert as_map == getattr(file, name)
-                partition = tuple(row.get(f"partition.{f.field_id}") for f in spec.fields)
-                assert partition == tuple(getattr(v, "bytes", v) for v in file.partition)
 
 
 def _avro_map(key_id: int, value_id: int, value: str) -> list[Any]:
@@ -461,17 +418,6 @@ def test_what_is_not_a_manifest_is_a_typed_error_with_the_file(
     with pytest.raises(error, match=message) as raised:
         _decode(data)
     assert "m.avro" in str(raised.value)
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(at=st.integers(4, len(GOOD) - 1), byte=st.integers(0, 255))
-def test_a_changed_byte_is_never_an_untyped_error(at: int, byte: int) -> None:
-    data = GOOD[:at] + bytes([byte]) + GOOD[at + 1 :]
-    try:
-        frame = _decode(data, statistics=STATISTICS)
-    except (InvalidManifestError, UnsupportedError):
-        return
-    assert len(frame) <= 40
 
 
 def test_wrong_partition_spec_is_named() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -362,45 +361,3 @@ def test_equality_deletes_meet_the_files_whose_values_they_may_hold(draw: st.Dat
         ):
             expected.append((i, j))
     assert matched(data, deletes, schema).rows() == expected
-
-
-def test_a_hundred_thousand_files_and_ten_thousand_deletes_match_quickly() -> None:
-    files, deletes, partitions = 100_000, 10_000, 1_000
-    data = pl.DataFrame(
-        {
-            "file_path": [f"s3://b/t/p={i % partitions}/{i:06d}.parquet" for i in range(files)],
-            "spec_id": [1] * files,
-            "partition.1000": [float(i % partitions) for i in range(files)],
-            "sequence_number": [i // 1000 for i in range(files)],
-            "record_count": [10] * files,
-        },
-        schema_overrides={"spec_id": pl.Int32},
-    )
-    kinds = [1 + (i % 2) for i in range(deletes)]
-    found = pl.DataFrame(
-        {
-            "content": kinds,
-            "file_path": [f"d{i}" for i in range(deletes)],
-            "file_format": ["parquet"] * deletes,
-            "spec_id": [1] * deletes,
-            "partition.1000": [float(i % partitions) for i in range(deletes)],
-            "sequence_number": [i // 100 for i in range(deletes)],
-            "record_count": [1] * deletes,
-            "equality_ids": [[2] if kind == 2 else None for kind in kinds],
-            "referenced_data_file": [None] * deletes,
-        },
-        schema_overrides={"spec_id": pl.Int32, "referenced_data_file": pl.String},
-    )
-    start = time.perf_counter()
-    pairs = match_deletes(data, found, specs=SPECS, schemas=[SCHEMA]).index.expanded()
-    seconds = time.perf_counter() - start
-    counts = {}
-    for content, older in ((1, lambda d, f: f <= d), (2, lambda d, f: f < d)):
-        counts[content] = sum(
-            sum(older(i // 100, f // 1000) for f in range(i % partitions, files, partitions))
-            for i in range(content - 1, deletes, 200)
-        )
-    sampled = pairs.filter(pl.col("delete") % 200 == 0).height
-    assert sampled == counts[1]
-    assert pairs.filter(pl.col("delete") % 200 == 1).height == counts[2]
-    assert seconds < 30  # about 0.1 s on an idle machine; pair by pair it would take minutes
