@@ -1,13 +1,11 @@
 """A table of PostgreSQL followed: types, changes, schema, and what stops."""
 
-import random
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
-import psycopg
 import pytest
 
-from ci_share import examples, only_in_soak
+from ci_share import only_in_soak
 from frazil.cdc.connections import Dsn
 from frazil.errors import (
     ConfigurationError,
@@ -282,31 +280,3 @@ def test_partitioned_tables(database):
     database.drain()
     assert database.both()[0] == database.both()[1]
     assert str(database.table.spec.fields[0].name) == "p"
-
-
-@pytest.mark.soak
-def test_random_histories(database):
-    """Transactions of every kind between drains of every size; both sides are equal after each."""
-    r = random.Random(5)
-    database.run("create table t (id int primary key, v int, s text)")
-    with psycopg.connect(database.dsn) as connection:
-        for _ in range(examples(2)):
-            for _ in range(r.randrange(1, 6)):
-                for _ in range(r.randrange(1, 12)):
-                    key, other, v = r.randrange(12), r.randrange(12), r.randrange(100)
-                    connection.execute(
-                        r.choice(
-                            [
-                                f"insert into t values ({key}, {v}, 'a{v}') on conflict (id) "
-                                f"do update set v = {v}",
-                                f"update t set s = 'b{v}' where id = {key}",
-                                f"delete from t where id = {key}",
-                                f"update t set id = {other} where id = {key} and not exists "
-                                f"(select 1 from t where id = {other})",
-                            ]
-                        )
-                    )
-                connection.commit() if r.random() < 0.8 else connection.rollback()
-            database.drain(batch_rows=r.choice([1, 10, 1000]))
-            ours, theirs = database.both()
-            assert ours == theirs

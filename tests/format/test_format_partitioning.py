@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -260,44 +259,6 @@ def test_paths_of_hours() -> None:
         T.TimestamptzType(), coerce(T.TimestamptzType(), "2024-01-01T10:59:59Z")
     )
     assert spec.partition_path(SCHEMA, (hours,)) == "ts_hour=2024-01-01-10"
-
-
-def test_truncation_by_the_specification() -> None:
-    """Rules 85-88."""
-    ten, fifty, three = TruncateTransform(10), TruncateTransform(50), TruncateTransform(3)
-    assert [ten.apply(T.IntegerType(), v) for v in (1, -1, 10, 0, -10, None)] == [
-        0, -10, 10, 0, -10, None,
-    ]  # fmt: skip
-    assert fifty.apply(T.DecimalType(9, 2), Decimal("10.65")) == Decimal("10.50")
-    assert fifty.apply(T.DecimalType(9, 2), Decimal("-0.05")) == Decimal("-0.50")
-    assert three.apply(T.StringType(), "iceberg") == "ice"
-    assert three.apply(T.StringType(), "🥶🥶🥶🥶") == "🥶🥶🥶"
-    assert three.apply(T.BinaryType(), b"\x01\x02\x03\x04") == b"\x01\x02\x03"
-
-
-@pytest.mark.parametrize(
-    ("moment", "year", "month", "day", "hour"),
-    [
-        ("2017-11-16T22:31:08", 47, 574, 17486, 419686),
-        ("1970-01-01T00:00:00", 0, 0, 0, 0),
-        ("1969-12-31T23:59:59.999999", -1, -1, -1, -1),
-        ("1969-01-01T10:00:00", -1, -12, -365, -8750),
-    ],
-)
-def test_time_transforms_floor(moment: str, year: int, month: int, day: int, hour: int) -> None:
-    """Rules 80, 89: also nanoseconds and dates, before 1970 towards the past."""
-    for source_type in (T.TimestampType(), T.TimestampNanoType()):
-        value = coerce(source_type, moment)
-        assert YearTransform().apply(source_type, value) == year
-        assert MonthTransform().apply(source_type, value) == month
-        assert DayTransform().apply(source_type, value) == day
-        assert HourTransform().apply(source_type, value) == hour
-    days = coerce(T.DateType(), moment[:10])
-    assert YearTransform().apply(T.DateType(), days) == year
-    assert MonthTransform().apply(T.DateType(), days) == month
-    with pytest.raises(ValidationError):
-        HourTransform().apply(T.DateType(), days)
-    assert DayTransform().result_type(T.TimestampType()) == T.DateType()
 
 
 @given(st.datetimes())

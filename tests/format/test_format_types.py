@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from decimal import Decimal
@@ -15,12 +14,10 @@ from hypothesis import strategies as st
 
 from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format import types as T
-from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.schema.defaults import initial_value, write_value
 from frazil.format.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from frazil.format.schema.types_json import parse_type, type_to_json
-from frazil.format.sorting import SortOrder
 
 JSON_FORMS = [
     ("boolean", T.BooleanType()),
@@ -412,32 +409,6 @@ def test_fresh_ids_keep_defaults_docs_and_identifiers() -> None:
     assert fresh.fields[0] == T.NestedField(11, "a", T.LongType(), True, "doc", 1, 2)
     assert fresh.fields[1] == T.NestedField(12, "b", T.ListType(13, T.StringType()))
     assert (fresh.schema_id, fresh.identifier_field_ids) == (4, (11,))
-
-
-def metadata_files(fixtures: Path) -> list[dict[str, Any]]:
-    found = []
-    for path in sorted(fixtures.glob("**/metadata/*.metadata.json")):
-        raw = path.read_bytes()
-        found.append(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
-    assert len(found) > 100
-    return found
-
-
-def test_real_schemas_specs_and_orders(fixtures_dir: Path) -> None:
-    for metadata in metadata_files(fixtures_dir):
-        newest: Schema | None = None
-        schemas = metadata.get("schemas") or [metadata.get("schema")]
-        for json_value in filter(None, schemas):
-            newest = Schema.from_json(json_value)
-            assert Schema.from_json(newest.to_json()) == newest
-        for json_value in metadata.get("partition-specs", []):
-            spec = PartitionSpec.from_json(json_value)
-            assert PartitionSpec.from_json(spec.to_json()) == spec
-            if newest is not None:
-                assert len(spec.partition_type(newest).fields) == len(json_value["fields"])
-        for json_value in metadata.get("sort-orders", []):
-            order = SortOrder.from_json(json_value)
-            assert SortOrder.from_json(order.to_json()) == order
 
 
 def test_real_defaults(fixtures_dir: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import gzip
@@ -11,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from ci_share import examples, only_in_check
+from ci_share import only_in_check
 from frazil.errors import (
     FrazilError,
     InvalidMetadataError,
@@ -345,20 +342,6 @@ def test_compressed_bytes_that_unpack_to_too_much_are_refused(members: int) -> N
         parse_metadata(data, file="t/m.json")
 
 
-def test_a_deeply_nested_type_is_refused() -> None:
-    nested: Any = "long"
-    for depth in range(5000):
-        nested = {
-            "type": "list", "element-id": depth + 10, "element": nested, "element-required": True
-        }  # fmt: skip
-    schema = {
-        "type": "struct",
-        "fields": [{"id": 1, "name": "x", "required": True, "type": nested}],
-    }
-    with pytest.raises(InvalidMetadataError):
-        metadata_from_json({**V1, "schema": schema})
-
-
 V2_SNAPSHOT = {
     "snapshot-id": 1, "timestamp-ms": 1, "manifest-list": "l", "sequence-number": 1,
     "summary": {"operation": "append"},
@@ -450,25 +433,6 @@ def test_every_field_removed_or_retyped_is_a_typed_error_or_read(fixtures_dir: P
                     continue
                 # What is read can be written and read again.
                 assert metadata_from_json(metadata_to_json(metadata)) == metadata, path
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=examples(75), deadline=None)
-@given(data=st.data())
-def test_any_value_in_any_place(fixtures_dir: Path, data: st.DataObject) -> None:
-    value = data.draw(st.sampled_from(golden_objects(fixtures_dir)))
-    path = data.draw(st.sampled_from(places(value)))
-    trial = changed_at(value, path, data.draw(json_values), remove=False)
-    with contextlib.suppress(InvalidMetadataError, UnsupportedVersionError):
-        metadata_from_json(trial, file="f")
 
 
 def test_lookups_say_what_is_there(fixtures_dir: Path) -> None:

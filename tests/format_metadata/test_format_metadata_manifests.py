@@ -1,17 +1,15 @@
-"""Manifest schemas against other engines' manifests; inheritance; which deletes apply."""
+"""Manifest schemas against other engines' manifests; numbers that a commit gives."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import fastavro
-import polars as pl
 import pytest
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
@@ -21,9 +19,7 @@ from frazil.format import types as T
 from frazil.format.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     DataFile,
-    EntryStatus,
     ManifestContent,
-    ManifestEntry,
     ManifestFile,
     assign_first_row_ids,
     assign_sequence_numbers,
@@ -33,8 +29,6 @@ from frazil.format.manifests import (
 from frazil.format.manifests.avro_schema import decimal_width, record_schema, sanitized_name
 from frazil.format.partitions.keys import partition_key
 from frazil.format.schema.types_json import parse_type
-from frazil.storage.avro.entry_dtypes import ENTRY_DTYPES
-from frazil.storage.avro.entry_values import with_inherited
 
 NOTHING = T.StructType(())
 NANOS = {"type": "long", "logicalType": "timestamp-nanos"}
@@ -266,7 +260,7 @@ def test_decimal_widths(precision: int, width: int) -> None:
     assert decimal_width(precision) == width
 
 
-# -- inheritance
+# -- numbers that a commit gives
 
 
 def data_file(path: str, rows: int = 1, **fields: Any) -> DataFile:
@@ -277,70 +271,8 @@ def manifest(**fields: Any) -> ManifestFile:
     return ManifestFile(**{"manifest_path": "m.avro", "manifest_length": 1, **fields})
 
 
-def entry(status: EntryStatus, path: str = "f", **fields: Any) -> ManifestEntry:
-    rows, first = fields.pop("rows", 1), fields.pop("first_row_id", None)
-    return ManifestEntry(
-        status=status, data_file=data_file(path, rows, first_row_id=first), **fields
-    )
-
-
-NUMBERS = ("snapshot_id", "sequence_number", "file_sequence_number")
-
-
-def inherit(entries: list[ManifestEntry], listed: ManifestFile) -> list[ManifestEntry]:
-    """Entries as a manifest holds them, with what they take from its list."""
-    rows = [
-        (
-            int(one.status),
-            *(getattr(one, name) for name in NUMBERS),
-            one.data_file.file_path,
-            one.data_file.record_count,
-            one.data_file.first_row_id,
-        )
-        for one in entries
-    ]
-    names = ("status", *NUMBERS, "file_path", "record_count", "first_row_id")
-    frame = pl.DataFrame(rows, {name: ENTRY_DTYPES[name] for name in names}, orient="row")
-    found = with_inherited(frame, [listed], [len(frame)], listed.manifest_path)
-    return [
-        replace(
-            one,
-            **{name: row[name] for name in NUMBERS},
-            data_file=replace(one.data_file, first_row_id=row["first_row_id"]),
-        )
-        for one, row in zip(entries, found.iter_rows(named=True), strict=True)
-    ]
-
-
-def test_added_files_inherit_everything() -> None:
-    """Rules 107, 132, 133: an explicit data sequence number stays."""
-    listed = manifest(sequence_number=7, added_snapshot_id=70)
-    new, moved = inherit(
-        [entry(EntryStatus.ADDED), entry(EntryStatus.ADDED, sequence_number=3)], listed
-    )
-    assert (new.snapshot_id, new.sequence_number, new.file_sequence_number) == (70, 7, 7)
-    assert (moved.sequence_number, moved.file_sequence_number) == (3, 7)
-
-
-def test_existing_and_deleted_files_keep_their_numbers() -> None:
-    """Rules 111, 134."""
-    listed = manifest(sequence_number=7, added_snapshot_id=70)
-    kept = entry(EntryStatus.EXISTING, snapshot_id=1, sequence_number=2, file_sequence_number=3)
-    gone = replace(kept, status=EntryStatus.DELETED, snapshot_id=None)
-    assert list(inherit([kept, gone], listed)) == [kept, replace(gone, snapshot_id=70)]
-    with pytest.raises(InvalidManifestError, match=r"m\.avro"):
-        list(inherit([entry(EntryStatus.EXISTING)], listed))
-
-
-@pytest.mark.parametrize("status", list(EntryStatus))
-def test_v1_manifests_are_of_number_0(status: EntryStatus) -> None:
-    """Rules 135, 167."""
-    (read,) = inherit([entry(status, snapshot_id=5)], manifest(added_snapshot_id=9))
-    assert (read.snapshot_id, read.sequence_number, read.file_sequence_number) == (5, 0, 0)
-
-
 def test_the_specifications_row_lineage_example() -> None:
-    """Rule 153: next-row-id 1000, four manifests, and the files of the first added one."""
+    """Rule 153: next-row-id 1000, and four manifests."""
     manifests = [
         manifest(added_rows_count=75, existing_rows_count=0, first_row_id=925),
         manifest(added_rows_count=100, existing_rows_count=25),
@@ -351,31 +283,6 @@ def test_the_specifications_row_lineage_example() -> None:
     numbered, next_row_id = assign_first_row_ids(manifests, next_row_id=1000)
     assert [one.first_row_id for one in numbered] == [925, 1000, 1125, 1225, None]
     assert next_row_id == 1375
-    files = inherit(
-        [
-            entry(EntryStatus.EXISTING, "data1", rows=25, first_row_id=800, sequence_number=1),
-            entry(EntryStatus.ADDED, "data2", rows=50),
-            entry(EntryStatus.ADDED, "data3", rows=50),
-        ],
-        replace(numbered[1], sequence_number=2),
-    )
-    assert [one.data_file.first_row_id for one in files] == [800, 1000, 1050]
-
-
-def test_row_ids_of_upgraded_tables_and_of_deletes() -> None:
-    """Rules 140, 141: existing files without ids get them, removed ones and deletes do not."""
-    entries = [
-        entry(EntryStatus.EXISTING, "a", rows=5, sequence_number=1),
-        entry(EntryStatus.DELETED, "b", rows=7, sequence_number=1),
-        entry(EntryStatus.EXISTING, "c", rows=5, sequence_number=1),
-    ]
-    listed = manifest(first_row_id=10, sequence_number=2)
-    ids = [one.data_file.first_row_id for one in inherit(entries, listed)]
-    assert ids == [10, None, 15]
-    deletes = replace(listed, content=ManifestContent.DELETES)
-    assert all(one.data_file.first_row_id is None for one in inherit(entries, deletes))
-    without = replace(listed, first_row_id=None)
-    assert all(one.data_file.first_row_id is None for one in inherit(entries, without))
 
 
 def test_row_ids_need_counts() -> None:
@@ -394,8 +301,6 @@ def test_sequence_numbers_of_a_commits_own_manifests() -> None:
     numbers = [(one.sequence_number, one.min_sequence_number) for one in assigned]
     assert numbers == [(3, 1), (9, 9), (9, 2)]
 
-
-# -- which deletes apply
 
 NAN = float("nan")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io as stdio
 import json
 import uuid
 from pathlib import Path
@@ -291,49 +290,6 @@ def test_inline_manifests_of_v1(tmp_path: Path) -> None:
         avro.manifests_of(FileIO(), Snapshot(snapshot_id=1, timestamp_ms=1))
 
 
-def renamed(schema: Any) -> Any:
-    """The schema with every name replaced, ids kept; types of records and fixed stay apart."""
-    if isinstance(schema, list):
-        return [renamed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    out = {key: renamed(value) for key, value in schema.items()}
-    if "field-id" in schema:
-        out["name"] = f"x{schema['field-id']}"
-    return out
-
-
-def test_names_do_not_matter(tmp_path: Path) -> None:
-    """Rule 101: fields are found by id; KV metadata may be missing (Impala)."""
-    manifest = listed(tmp_path / "l", [written(tmp_path / "m", [added(data_file())])])
-    expected = read(manifest)
-    with open(tmp_path / "m", "rb") as stream:
-        reader = fastavro.reader(stream)
-        schema = json.loads(
-            read_container((tmp_path / "m").read_bytes(), file="m").metadata["avro.schema"]
-        )
-        rows = list(reader)
-
-    def values(kind: Any, value: Any) -> Any:
-        if isinstance(kind, list):
-            return None if value is None else values(kind[1], value)
-        if isinstance(kind, dict) and kind["type"] == "record":
-            return {
-                f"x{f['field-id']}": values(f["type"], value[f["name"]]) for f in kind["fields"]
-            }
-        if isinstance(kind, dict) and kind["type"] == "array":
-            return [values(kind["items"], each) for each in value]
-        return value
-
-    out = stdio.BytesIO()
-    fastavro.writer(out, renamed(schema), [values(schema, row) for row in rows])
-    path = tmp_path / "renamed"
-    path.write_bytes(out.getvalue())
-    assert read(dataclasses.replace(manifest, manifest_path=str(path))) == [
-        dataclasses.replace(entry, data_file=entry.data_file) for entry in expected
-    ]
-
-
 IDS = ("field-id", "element-id", "key-id", "value-id")
 
 
@@ -417,44 +373,3 @@ def test_missing_files_and_unknown_specs(tmp_path: Path) -> None:
     manifest = written(tmp_path / "m", [added(data_file())])
     with pytest.raises(InvalidManifestError, match="partition spec 3"):
         avro.read_manifest(FileIO(), manifest, specs={}, schema=SCHEMA)
-
-
-def fixture_manifests(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*.avro") if p.parent.name == "metadata")
-
-
-def test_manifests_of_other_engines(fixtures_dir: Path) -> None:
-    """Against fastavro's plain reading: paths, counts and bounds of every manifest there is."""
-    io = FileIO()
-    checked = 0
-    for path in fixture_manifests(fixtures_dir):
-        with open(path, "rb") as stream:
-            reader = fastavro.reader(stream)
-            rows = list(reader)
-            schema = json.dumps(reader.writer_schema)
-        if '"manifest_path"' in schema:
-            mine = avro.read_manifest_list(io, str(path))
-            assert [m.manifest_path for m in mine] == [row["manifest_path"] for row in rows]
-            assert [m.sequence_number for m in mine] == [r.get("sequence_number", 0) for r in rows]
-            continue
-        manifest = ManifestFile(
-            manifest_path=str(path), manifest_length=1, sequence_number=1, added_snapshot_id=1
-        )
-        if any(r["status"] == 0 and r.get("sequence_number", 0) is None for r in rows):
-            with pytest.raises(InvalidManifestError, match="no sequence number"):
-                avro.read_manifest(io, manifest, specs={0: PartitionSpec()}, schema=SCHEMA)
-            continue
-        found = avro.read_manifest(io, manifest, specs={0: PartitionSpec()}, schema=SCHEMA)
-        for entry, row in zip(found, rows, strict=True):
-            file, theirs = entry.data_file, row["data_file"]
-            assert (file.file_path, file.record_count) == (
-                theirs["file_path"],
-                theirs["record_count"],
-            )
-            pairs = theirs["lower_bounds"] or []
-            assert file.lower_bounds == (
-                None if theirs["lower_bounds"] is None else {p["key"]: p["value"] for p in pairs}
-            )
-            assert int(entry.status) == row["status"]
-        checked += len(rows)
-    assert checked > 5000
