@@ -6,7 +6,6 @@ import json
 import shutil
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,7 +22,6 @@ from frazil.errors import (
     NoSuchTableError,
     UnsupportedError,
 )
-from frazil.planning.plan import plan
 from frazil.storage.files import local_path
 
 
@@ -51,33 +49,6 @@ def test_pyiceberg_opens_our_catalog(tmp_path: Path) -> None:
     assert catalog.load_table("db.t").metadata.properties["b"] == "2"
     set_properties(catalog, "db.t", c="3")
     assert theirs.load_table("db.t").properties["c"] == "3"
-
-
-def test_pyiceberg_shares_our_tables_on_s3(tmp_path: Path, s3: Any) -> None:
-    bucket = s3.new_bucket("shared-with-pyiceberg")
-    uri = f"sqlite:///{tmp_path}/catalog.db"
-    place = {"uri": uri, "warehouse": f"{bucket}/wh", **s3.properties}
-    catalog = opened({"type": "sql", **place})
-    theirs = PyIcebergCatalog(
-        "lake", **place, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
-    )
-    made = made_table(catalog, "db.t")
-    assert made.metadata_location.startswith(f"{bucket}/wh/")
-    table = theirs.load_table("db.t")
-    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", None]})
-    table.append(rows.cast(table.schema().as_arrow()))
-    loaded = catalog.load_table("db.t").metadata
-    planned = plan(loaded, loaded.current_snapshot, catalog.io)
-    assert planned.files["record_count"].to_list() == [3]
-    set_properties(catalog, "db.t", a="1")
-    assert theirs.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
-    secret = s3.properties["s3.secret-access-key"].encode()
-    for key in s3.keys(bucket):
-        assert secret not in catalog.io.read(f"{bucket}/{key}")
-    assert secret not in (tmp_path / "catalog.db").read_bytes()
-    assert secret.decode() not in repr(catalog)
-    catalog.purge_table("db.t")
-    assert s3.keys(bucket) == []
 
 
 def test_we_open_pyicebergs_catalog(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from catalog_cases import (
 )
 from view_cases import SCHEMA, files_of, made_view, refused, replaced, sql_of, version
 
-from ci_share import only_in_soak
 from frazil.catalog.protocol import Capability, Catalog
 from frazil.errors import (
     CommitFailedError,
@@ -165,40 +164,6 @@ def test_odd_names_and_pages(catalog: Catalog) -> None:
         assert not catalog.view_exists(name)
         catalog.drop_view(("db", f"{name[-1]}2"))
     assert catalog.list_views("db") == catalog.list_views("n.s") == []
-
-
-@pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
-def test_concurrent_replacements_all_count(catalog: Catalog, writers: int, commits: int) -> None:
-    """Every property of every writer is there at the end."""
-    made_view(catalog)
-    lost: list[BaseException] = []
-
-    def write(number: int) -> None:
-        own = opened(catalog.properties)
-        try:
-            for commit in range(commits):
-                while True:
-                    try:
-                        done = SetProperties({f"w{number}.{commit}": "done"})
-                        new = replacing_updates(SCHEMA, version(f"SELECT {number} * {commit} AS a"))
-                        own.commit_view("db.v", (), (done, *new))
-                        break
-                    except CommitFailedError:
-                        continue
-        except BaseException as error:
-            lost.append(error)
-        finally:
-            own.close()
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not lost
-    metadata = catalog.load_view("db.v").metadata
-    assert len(metadata.properties) == writers * commits
-    assert len(metadata.versions) == 10
 
 
 def test_of_two_creators_one_wins(catalog: Catalog) -> None:

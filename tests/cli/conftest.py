@@ -42,6 +42,16 @@ def no_configuration(monkeypatch):
 
 
 @pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of nobody else that configures nothing, which is the current folder too."""
+    for name in ("FRAZIL_HOME", "PYICEBERG_HOME", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def run(place):
     """Runs `frazil` on the warehouse; gives its output, after checking its exit code."""
 

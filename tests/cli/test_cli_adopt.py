@@ -21,16 +21,6 @@ VERSIONS = {"db.a": 1, "db.b": 2, "deep.er.c": 3}
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A home that configures nothing, which is the current folder too."""
-    for name in ("FRAZIL_HOME", "PYICEBERG_HOME", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def old(home):
     """A Hadoop warehouse of three tables; db.b has a second commit."""
     folder = home / "old"

@@ -20,14 +20,10 @@ SQL = "SELECT id FROM t"
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A home of nobody else, which is the current folder too, with a shop of a table and views."""
-    for name in ("FRAZIL_HOME", "PYICEBERG_HOME", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    configure(tmp_path, shop={"warehouse": str(tmp_path / "shop")})
-    return tmp_path
+def home(home):
+    """A home with a shop of a table and views."""
+    configure(home, shop={"warehouse": str(home / "shop")})
+    return home
 
 
 def configure(home, **catalogs):

@@ -57,15 +57,6 @@ def box():
     keyring.set_keyring(before)
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    for name in ("FRAZIL_HOME", "PYICEBERG_HOME", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def frazil(*words, code=0, typed=None):
     result = CliRunner().invoke(main, words, input=typed)
     assert result.exit_code == code, result.output

@@ -30,16 +30,6 @@ max-workers: 4
 """
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A home of nobody else, which is the current folder too."""
-    for name in ("FRAZIL_HOME", "PYICEBERG_HOME", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def frazil(*words, code=0):
     result = CliRunner().invoke(main, words)
     assert result.exit_code == code, result.output

@@ -252,15 +252,6 @@ def test_dropped_sources_still_have_types() -> None:
         spec.partition_path(SCHEMA, (1,))
 
 
-def test_paths_of_hours() -> None:
-    """Rule 312."""
-    spec = spec_for(SCHEMA, ["hour(ts)"])
-    hours = spec.fields[0].transform.apply(
-        T.TimestamptzType(), coerce(T.TimestamptzType(), "2024-01-01T10:59:59Z")
-    )
-    assert spec.partition_path(SCHEMA, (hours,)) == "ts_hour=2024-01-01-10"
-
-
 @given(st.datetimes())
 def test_time_transforms_agree_with_datetime(moment: datetime) -> None:
     micros = coerce(T.TimestampType(), moment)
@@ -295,15 +286,6 @@ def test_order_is_preserved(
     assert transform.preserves_order
     low, high = sorted((a, b))
     assert transform.apply(source_type, low) <= transform.apply(source_type, high)
-
-
-@pytest.mark.check
-@given(st.text(), st.text(), st.integers(1, 5))
-def test_string_truncation_preserves_order(a: str, b: str, width: int) -> None:
-    low, high = sorted((a, b))
-    transform = TruncateTransform(width)
-    assert transform.apply(T.StringType(), low) <= transform.apply(T.StringType(), high)
-    assert low.startswith(transform.apply(T.StringType(), low))
 
 
 @given(st.integers(1, 2**31 - 1), st.text())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -278,10 +277,3 @@ def test_a_circle_of_parents_ends() -> None:
         Snapshot(snapshot_id=2, parent_snapshot_id=1, timestamp_ms=NOW),
     )
     assert snapshots_to_expire(Table(ring, {"main": at(1)}), now_ms=NOW) == Expired((), ())
-
-
-def test_summaries_are_json(tmp_path: Path) -> None:
-    summary = builder()
-    summary.add_file(file())
-    built = summary.build("append", previous=None)
-    assert json.loads(json.dumps(built)) == built

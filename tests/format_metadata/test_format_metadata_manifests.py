@@ -308,10 +308,3 @@ NAN = float("nan")
 def test_partition_keys_are_hashable_and_tell_zeros_apart() -> None:
     assert partition_key((1, "a", None)) == (1, "a", None)
     assert len({partition_key((value,)) for value in (0.0, -0.0, NAN, -NAN, 1.0)}) == 4
-
-
-def test_schemas_are_json() -> None:
-    for version in (1, 2, 3):
-        partition = T.StructType((T.NestedField(1000, "p", T.StringType()),))
-        assert json.loads(json.dumps(entry_schema(version, partition)))
-        assert json.loads(json.dumps(manifest_list_schema(version)))

@@ -154,6 +154,20 @@ def test_folders_of_partition_fields_are_not_hidden(place: Lake) -> None:
     assert found.to_list() == [in_partition]
 
 
+def with_store(place: Lake, store: FileIO) -> TableHandle:
+    """The table, whose maintenance asks another store."""
+
+    class Watched(HandlePort):
+        @property
+        def io(self) -> FileIO:
+            return store
+
+    loaded = place.catalog.load_table("db.t")
+    table = TableHandle(place.catalog, loaded)
+    table.port = Watched(place.catalog, loaded)
+    return table
+
+
 def test_what_is_committed_during_the_listing_stays(place: Lake) -> None:
     table = place.make()
     late = put(table, "data/late.parquet")
@@ -165,15 +179,7 @@ def test_what_is_committed_during_the_listing_stays(place: Lake) -> None:
                 other.files.append([data(late)])
             return super().list_level(folder)
 
-    class Watched(HandlePort):
-        @property
-        def io(self) -> FileIO:
-            return Committing()
-
-    loaded = place.catalog.load_table("db.t")
-    watched = TableHandle(place.catalog, loaded)
-    watched.port = Watched(place.catalog, loaded)
-    assert watched.maintenance.remove_orphan_files().orphan_files_count == 0
+    assert with_store(place, Committing()).maintenance.remove_orphan_files().orphan_files_count == 0
     assert local(late).exists()
 
 
@@ -343,15 +349,7 @@ def test_what_cannot_be_deleted_is_told_and_all_else_goes(place: Lake) -> None:
                 raise StorageError(f"cannot delete {path}: it is locked")
             super().delete(path)
 
-    class Watched(HandlePort):
-        @property
-        def io(self) -> FileIO:
-            return Refusing()
-
-    loaded = place.catalog.load_table("db.t")
-    watched = TableHandle(place.catalog, loaded)
-    watched.port = Watched(place.catalog, loaded)
-    done = watched.maintenance.remove_orphan_files()
+    done = with_store(place, Refusing()).maintenance.remove_orphan_files()
     assert (done.orphan_files_count, done.deleted_files_count) == (2, 1)
     assert [path for path, _ in done.failures] == [stuck]
     assert "locked" in repr(done)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from frazil.format.manifests import (
+    DataFile,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from frazil.format.metadata import TableMetadata, parse_metadata
+from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.snapshots import Snapshot
+from frazil.storage import avro
+from frazil.storage.files import FileIO
 from frazil.storage.moved import MovedFileIO
 
 FIXTURES = Path(__file__).resolve().parents[3] / "shared" / "fixtures"
@@ -56,3 +67,44 @@ def manifest_files() -> Iterator[Path]:
     for path in sorted(FIXTURES.rglob("*.avro")):
         if path.name != ENCRYPTED and b'"data_file"' in path.read_bytes()[:20_000]:
             yield path
+
+
+def manifest_of(
+    io: FileIO,
+    metadata: TableMetadata,
+    name: str,
+    files: Sequence[DataFile],
+    *,
+    spec: PartitionSpec,
+    content: ManifestContent = ManifestContent.DATA,
+) -> ManifestFile:
+    """A manifest of version 2 with files that the snapshot 1 adds."""
+    return avro.write_manifest(
+        io,
+        f"{metadata.location}/metadata/{name}.avro",
+        [ManifestEntry(status=EntryStatus.ADDED, data_file=file) for file in files],
+        spec=spec,
+        schema=metadata.schema,
+        format_version=2,
+        content=content,
+        snapshot_id=1,
+    )
+
+
+def snapshot_of(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], *, sequence_number: int
+) -> Snapshot:
+    """The snapshot 1, whose list has these manifests."""
+    path = f"{metadata.location}/metadata/snap-1.avro"
+    avro.write_manifest_list(
+        io,
+        path,
+        manifests,
+        format_version=2,
+        snapshot_id=1,
+        parent_snapshot_id=None,
+        sequence_number=sequence_number,
+    )
+    return Snapshot(
+        snapshot_id=1, sequence_number=sequence_number, timestamp_ms=1, manifest_list=path
+    )

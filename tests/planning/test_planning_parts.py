@@ -10,14 +10,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from planning_tables import open_table, table_lines
+from planning_tables import manifest_of, open_table, snapshot_of, table_lines
 
 from frazil.format.manifests import (
     Content,
     DataFile,
-    EntryStatus,
     ManifestContent,
-    ManifestEntry,
     ManifestFile,
 )
 from frazil.format.metadata import TableMetadata
@@ -35,7 +33,6 @@ from frazil.planning.plan import KeptFiles, files_of_manifests, plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
 from frazil.spark.read.pruning import _from_text, _to_text
-from frazil.storage import avro
 from frazil.storage.files import FileIO
 
 SCHEMA = Schema((NestedField(1, "part", LongType()), NestedField(2, "id", LongType())))
@@ -137,30 +134,13 @@ def two_specs(tmp_path: Path) -> tuple[TableMetadata, Snapshot, FileIO]:
         (0, ManifestContent.DELETES, [data_file(0, 2, content=2)]),
     ]
     manifests = [
-        avro.write_manifest(
-            io,
-            f"{metadata.location}/metadata/m{number}.avro",
-            [ManifestEntry(status=EntryStatus.ADDED, data_file=file) for file in files],
-            spec=(BY_PART, BY_BUCKET)[spec_id],
-            schema=SCHEMA,
-            format_version=2,
-            content=content,
-            snapshot_id=1,
+        manifest_of(
+            io, metadata, f"m{number}", files, spec=(BY_PART, BY_BUCKET)[spec_id], content=content
         )
         for number, (spec_id, content, files) in enumerate(written)
     ]
-    path = f"{metadata.location}/metadata/snap-1.avro"
     # The deletes are newer than the files.
-    avro.write_manifest_list(
-        io,
-        path,
-        manifests,
-        format_version=2,
-        snapshot_id=1,
-        parent_snapshot_id=None,
-        sequence_number=2,
-    )
-    snapshot = Snapshot(snapshot_id=1, sequence_number=2, timestamp_ms=1, manifest_list=path)
+    snapshot = snapshot_of(io, metadata, manifests, sequence_number=2)
     return metadata, snapshot, io
 
 
@@ -189,31 +169,9 @@ def test_what_all_files_have_in_common_is_held_once(tmp_path: Path) -> None:
     """The rest of a plan is the paths of its files and what they do not have in common."""
     io = FileIO()
     metadata = new_table_metadata(SCHEMA, BY_PART, location=f"file://{tmp_path}", format_version=2)
-    entries = [
-        ManifestEntry(status=EntryStatus.ADDED, data_file=data_file(number, 1))
-        for number in range(2_000)
-    ]
-    manifest = avro.write_manifest(
-        io,
-        f"{metadata.location}/metadata/m.avro",
-        entries,
-        spec=BY_PART,
-        schema=SCHEMA,
-        format_version=2,
-        content=ManifestContent.DATA,
-        snapshot_id=1,
-    )
-    path = f"{metadata.location}/metadata/snap-1.avro"
-    avro.write_manifest_list(
-        io,
-        path,
-        [manifest],
-        format_version=2,
-        snapshot_id=1,
-        parent_snapshot_id=None,
-        sequence_number=1,
-    )
-    snapshot = Snapshot(snapshot_id=1, sequence_number=1, timestamp_ms=1, manifest_list=path)
+    many = [data_file(number, 1) for number in range(2_000)]
+    manifest = manifest_of(io, metadata, "m", many, spec=BY_PART)
+    snapshot = snapshot_of(io, metadata, [manifest], sequence_number=1)
     files = plan(metadata, snapshot, io).files
     alike = files.select(
         "file_format", "spec_id", "sequence_number", "snapshot_id", "key_metadata", "scope"

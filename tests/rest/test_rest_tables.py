@@ -119,13 +119,3 @@ def test_a_new_schema_is_sent_under_an_id_of_its_own(server: Server, connect: Co
         first = json.loads(server.exchanges[-1].body)["updates"][0]
         assert (first["action"], first["schema"]["schema-id"]) == ("add-schema", number)
         assert table.metadata.current_schema_id == number
-
-
-def test_reports_of_commits(server: Server, connect: Connect) -> None:
-    catalog = connect(**{"rest-metrics-reporting-enabled": "true"})
-    made(catalog).files.append([A])
-    catalog.close()
-    reports = [each for each in server.exchanges if each.path.endswith("/metrics")]
-    assert len(reports) == 1
-    assert b'"report-type": "commit-report"' in reports[0].body
-    assert b'"added-data-files": {"unit": "count", "value": 1}' in reports[0].body

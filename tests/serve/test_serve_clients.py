@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -16,7 +15,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import GreaterThan
 from pyiceberg.types import LongType, StringType
 from serve_cases import Running, namespace, running, sql_catalog, table
@@ -154,25 +153,6 @@ def duckdb_of(server: Running) -> duckdb.DuckDBPyConnection:
 
 
 # -- many at once --------------------------------------------------------------------------------
-
-
-def test_of_racing_appends_each_is_in_the_table_once(server: Running) -> None:
-    catalog = pyiceberg(server)
-    catalog.create_namespace("a")
-    catalog.create_table("a.t", ROWS.schema)
-
-    def append(_: int) -> None:
-        for _attempt in range(20):
-            try:
-                pyiceberg(server).load_table("a.t").append(ROWS)
-                return
-            except CommitFailedException:
-                continue
-        raise AssertionError("every try lost")
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(append, range(8)))
-    assert catalog.load_table("a.t").scan().to_arrow().num_rows == 24
 
 
 # -- servers and clients that end in the middle --------------------------------------------------

@@ -33,14 +33,6 @@ KEYED = {"Idempotency-Key": "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"}
 Opening = Callable[[], Catalog]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
-    if request.param == "sqlite":
-        return lambda: sql_catalog(tmp_path)
-    url = request.getfixturevalue("postgres_url")
-    return lambda: sql_catalog(tmp_path, uri=url, type="sql")
-
-
 def prepare(client: httpx.Client) -> None:
     namespace(client, "a", k="0")
     namespace(client, "empty")

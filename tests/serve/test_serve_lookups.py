@@ -9,21 +9,12 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import pytest
 from serve_cases import namespace, running, set_property, sql_catalog, table
 
 from frazil.catalog.protocol import Catalog
 
 TABLES = [f"/v1/namespaces/a/tables/t{number}" for number in range(4)]
 Opening = Callable[[], Catalog]
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
-    if request.param == "sqlite":
-        return lambda: sql_catalog(tmp_path)
-    url = request.getfixturevalue("postgres_url")
-    return lambda: sql_catalog(tmp_path, uri=url, type="sql")
 
 
 def made(client: httpx.Client) -> dict[str, str]:

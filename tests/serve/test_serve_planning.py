@@ -213,8 +213,6 @@ BOTH = (LEFT[0] % "and" + LEFT[0] % "or", LEFT[1] % FALSE + LEFT[1] % TRUE)
 NESTED: dict[str, tuple[str, str, int, set[str] | None]] = {
     "not": ('{"type": "not", "child": ', "}", 800, LOW),
     "or to the left": (LEFT[0] % "or", LEFT[1] % FALSE, 800, LOW),
-    "or to the right": (RIGHT[0] % "or", RIGHT[1] % FALSE, 800, LOW),
-    "and": (LEFT[0] % "and", LEFT[1] % TRUE, 800, LOW),
     "not and not or": (
         '{"type": "not", "child": '
         + LEFT[0] % "and"
@@ -224,7 +222,6 @@ NESTED: dict[str, tuple[str, str, int, set[str] | None]] = {
         200,
         LOW,
     ),
-    "one in the other": (BOTH[0], BOTH[1], 90, LOW),
     "one in the other, too deep": (BOTH[0], BOTH[1], 200, None),
     "too deep": ('{"type": "not", "child": ', "}", 100_000, None),
 }

@@ -16,7 +16,6 @@ from pyiceberg.schema import Schema as PyIcebergSchema
 from pyiceberg.types import LongType, NestedField
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 from serve_cases import (
-    SCHEMA,
     SQL,
     VERSION,
     Running,
@@ -66,46 +65,6 @@ def setting(key: str, value: str) -> dict[str, Any]:
 
 def told(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["type"]
-
-
-def test_a_view_lives(client: httpx.Client) -> None:
-    made = view(client, properties={"comment": "one"})
-    assert made.status_code == 200
-    metadata = made.json()["metadata"]
-    assert metadata["properties"] == {"comment": "one"}
-    assert metadata["versions"] == [VERSION]
-    assert metadata["location"].endswith("/a/v")
-    assert made.json()["metadata-location"].endswith(".metadata.json")
-    assert client.get(VIEW).json() == made.json()
-    assert client.get("/v1/lake" + VIEW.removeprefix("/v1")).json() == made.json()
-    assert client.head(VIEW).status_code == 204
-    listed = {"identifiers": [{"namespace": ["a"], "name": "v"}], "next-page-token": None}
-    assert client.get(URL).json() == listed
-    uuid = {"type": "assert-view-uuid", "uuid": metadata["view-uuid"]}
-    new = {**VERSION, "schema-id": -1, "representations": [{**SQL, "sql": "SELECT 2"}]}
-    changed = commit(
-        client,
-        {"action": "add-schema", "schema": SCHEMA, "last-column-id": 2},
-        {"action": "add-view-version", "view-version": new},
-        {"action": "set-current-view-version", "view-version-id": -1},
-        requirements=[uuid],
-        identifier={"namespace": ["a"], "name": "v"},
-    ).json()
-    assert changed["metadata"]["current-version-id"] == 2
-    assert changed["metadata-location"] != made.json()["metadata-location"]
-    assert client.get(VIEW).json() == changed
-    rename = {
-        "source": {"namespace": ["a"], "name": "v"},
-        "destination": {"namespace": ["a"], "name": "w"},
-    }
-    assert client.post("/v1/views/rename", json=rename).status_code == 204
-    assert told(client.post("/v1/views/rename", json=rename)) == (404, "NoSuchViewException")
-    assert client.delete(f"{URL}/w").status_code == 204
-    body = {"name": "v", "metadata-location": changed["metadata-location"]}
-    registered = client.post("/v1/namespaces/a/register-view", json=body)
-    assert registered.json() == changed
-    again = client.post("/v1/namespaces/a/register-view", json=body)
-    assert told(again) == (409, "AlreadyExistsException")
 
 
 def test_refusals(client: httpx.Client) -> None:
@@ -162,19 +121,6 @@ def test_versions_that_are_refused(client: httpx.Client, form: int) -> None:
     added = {"action": "add-view-version", "view-version": FORMS[form]}
     assert commit(client, added).status_code == 400
     assert client.get(VIEW).json()["metadata"]["versions"] == [VERSION]
-
-
-def test_pages_and_tables_beside(client: httpx.Client) -> None:
-    for name in "edcba":
-        assert view(client, name=name).status_code == 200
-        table(client, "a", f"t{name}")
-    found, token = [], ""
-    while token is not None:
-        answer = client.get(URL, params={"pageSize": 2, "pageToken": token}).json()
-        assert len(answer["identifiers"]) <= 2
-        found += [each["name"] for each in answer["identifiers"]]
-        token = answer["next-page-token"]
-    assert found == sorted("abcde")
 
 
 def test_the_list_of_endpoints(tmp_path: Path) -> None:

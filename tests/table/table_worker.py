@@ -1,7 +1,5 @@
-"""Processes that commit to a table, and may be killed on the way.
+"""Processes that commit to a table, and are killed on the way.
 
-append <catalog> <folder> <writers> <count>: as many processes, forked from this one, with so many
-fast appends each; prints what was acknowledged.
 kill <catalog> <folder>: commits in children that are killed before their first, second, …
 storage call, until one lives; prints one JSON line for each.
 interrupt <catalog> <folder> <count>: the same, with children that are killed after a while each,
@@ -38,28 +36,6 @@ class KillingIO(FileIO):
         if self._left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return super()._run(verb, path, on_disk, on_store)
-
-
-def append_side_by_side(kind: str, folder: str, writers: int, count: int) -> None:
-    """Many writers at once."""
-    children = [
-        forked(lambda writer=writer: append(kind, folder, writer, count))
-        for writer in range(writers)
-    ]
-    ends = [os.waitpid(child, 0)[1] for child in children]
-    if any(ends):
-        sys.exit("a writer failed")
-
-
-def append(kind: str, folder: str, writer: int, count: int) -> None:
-    """Many small commits."""
-    catalog = open_catalog(kind, folder)
-    table = TableHandle(catalog, catalog.load_table("db.t"))
-    for number in range(count):
-        name = f"w{writer}-{number}"
-        table.files.fast_append([data_file(name)])
-        # In one step: an unbuffered print ends its line in another, and all share one pipe.
-        os.write(1, f"{name}\n".encode())
 
 
 def commits(table: TableHandle, step: int, log: Path) -> None:
@@ -149,9 +125,7 @@ def forked(work: Callable[[], None]) -> int:
 
 if __name__ == "__main__":
     mode, kind, folder, *rest = sys.argv[1:]
-    if mode == "append":
-        append_side_by_side(kind, folder, int(rest[0]), int(rest[1]))
-    elif mode == "kill":
+    if mode == "kill":
         kill(kind, folder)
     else:
         interrupt(kind, folder, int(rest[0]))

@@ -11,7 +11,6 @@ from table_cases import (
     avro_files_in_use,
     data_file,
     head,
-    ids,
     kind_of,
     make_table,
     names,
@@ -69,23 +68,6 @@ def test_expiry_deletes_what_nothing_reaches_any_more(files_catalog: Catalog, ve
     assert lying(table) == {"b", "d"}
     assert len(table.metadata.snapshots) == 1
     assert avro_files(table) == avro_files_in_use(table)
-
-
-def test_expiry_keeps_the_newest_and_the_young(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    for name in "abcd":
-        table.files.append([data_file(name)])
-    assert table.maintenance.expire_snapshots().snapshot_ids == ()
-    assert (
-        len(table.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=3).snapshot_ids)
-        == 1
-    )
-    assert len(table.metadata.snapshots) == 3
-    middle = ids(table)[1]
-    table.maintenance.expire_snapshots(snapshot_ids=[middle])
-    assert middle not in ids(table)
-    with pytest.raises(ValidationError, match="main"):
-        table.maintenance.expire_snapshots(snapshot_ids=[ids(table)[-1]])
 
 
 def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""Real processes: many writers of one table, and writers that are killed at every storage call."""
+"""Real processes: writers that are killed at every storage call, and wherever they are."""
 
 from __future__ import annotations
 
@@ -8,41 +8,15 @@ from pathlib import Path
 import pytest
 from table_cases import (
     CATALOGS,
-    WRITTEN_BY_SEVERAL,
     data_file,
     make_table,
     names,
     open_catalog,
-    short,
 )
 
-from ci_share import only_in_soak
-from frazil.table.handle import TableHandle
 from programs import run_program
 
 WORKER = Path(__file__).with_name("table_worker.py")
-PATIENT = {
-    "commit.retry.num-retries": "100000",
-    "commit.retry.max-wait-ms": "200",
-}
-
-
-@pytest.mark.parametrize(("writers", "commits"), [(4, 10), only_in_soak(8, 25)])
-@pytest.mark.parametrize("kind", WRITTEN_BY_SEVERAL)
-def test_every_append_of_many_processes_is_there_once(
-    tmp_path: Path, kind: str, writers: int, commits: int
-) -> None:
-    catalog = open_catalog(kind, tmp_path)
-    make_table(catalog, properties=PATIENT)
-    acknowledged = run_program(WORKER, "append", kind, tmp_path, writers, commits).split()
-    assert len(acknowledged) == writers * commits
-    table = TableHandle(catalog, catalog.load_table("db.t"))
-    assert len(table.metadata.snapshots) == writers * commits
-    assert [s.sequence_number for s in table.metadata.snapshots] == list(
-        range(1, writers * commits + 1)
-    )
-    assert sorted(map(short, table.inspect.files()["file_path"])) == sorted(acknowledged)
-    assert names(table) == sorted(acknowledged)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +24,6 @@ def test_every_append_of_many_processes_is_there_once(
     [
         *((kind, ("kill",)) for kind in CATALOGS),
         (CATALOGS[0], ("interrupt", "40")),
-        *(only_in_soak(kind, ("interrupt", "40")) for kind in CATALOGS[1:]),
     ],
 )
 def test_a_killed_writer_leaves_whole_commits_or_none(

@@ -145,18 +145,6 @@ def test_changes_that_a_transaction_staged_are_published_together(catalog: Catal
         table.publish_changes("w")
 
 
-def test_staged_changes_are_published_after_another_commit(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    with table.transaction() as tx:
-        tx.files.append([A], wap_id="w")
-        tx.files.append([B], wap_id="w")
-    table.files.append([C])
-    table.publish_changes("w")
-    assert names(table) == ["a", "b", "c"]
-    with pytest.raises(ConflictError, match="already"):
-        table.publish_changes("w")
-
-
 def test_a_branch_and_its_first_snapshot_are_one_commit(catalog: Catalog) -> None:
     table = make_table(catalog)
     table.files.append([A])
