@@ -1,9 +1,11 @@
 """A warehouse that the commands look at, and what runs a command on it."""
 
 import os
+import shutil
 
 import pytest
 from click.testing import CliRunner
+from told_table import make_told_table
 
 import frazil
 from frazil.cli import main
@@ -49,6 +51,15 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def told():
+    """A warehouse in whose snapshots, ids and times nothing is left to chance, and its table."""
+    folder, table = make_told_table()
+    yield folder, table
+    table.catalog.close()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

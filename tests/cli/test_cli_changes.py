@@ -2,26 +2,16 @@
 
 import json
 import os
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from told_table import make_told_table
 
 from frazil.catalog.config import load_catalog
 from frazil.cli import main
 
 NEVER = ["--older-than", "2100-01-01", "--retain-last", "1"]
-
-
-@pytest.fixture
-def told():
-    folder, table = make_told_table()
-    yield folder, table
-    table.catalog.close()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

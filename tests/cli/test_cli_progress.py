@@ -2,12 +2,10 @@
 
 import json
 import os
-import shutil
 import sys
 
 import pytest
 from click.testing import CliRunner
-from told_table import make_told_table
 from told_terminal import told_terminal
 
 from frazil.cli import main
@@ -16,17 +14,14 @@ ORPHANS = 3
 
 
 @pytest.fixture
-def orphans():
+def orphans(told):
     """A warehouse with db.trips, in whose folder lie three old files that nothing names."""
-    folder, table = make_told_table()
     for number in range(ORPHANS):
-        file = folder / "db" / "trips" / "data" / f"lost-{number}.parquet"
+        file = told[0] / "db" / "trips" / "data" / f"lost-{number}.parquet"
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"lost")
         os.utime(file, (1e9, 1e9))
-    yield folder
-    table.catalog.close()
-    shutil.rmtree(folder)
+    return told[0]
 
 
 def on_terminal(words, *, of):

@@ -6,14 +6,13 @@ FRAZIL_WRITE_GOLDEN=1 they are written anew.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from told_table import make_told_table, masked
+from told_table import masked
 from told_terminal import told_terminal
 
 from frazil.cli import main
@@ -51,14 +50,6 @@ COMMANDS = [
     "drop later.calls --yes",
     "call --help",
 ]
-
-
-@pytest.fixture
-def told():
-    folder, table = make_told_table()
-    yield folder, table
-    table.catalog.close()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -39,8 +39,6 @@ FAST_RETRIES = {
     "commit.status-check.max-wait-ms": "2",
 }
 CATALOGS = ("filesystem", "sql")
-# One more checks what a REST server does.
-WRITTEN_BY_SEVERAL = (*CATALOGS, "requirements")
 
 
 def open_catalog(kind: str, folder: Path | str, *, io: FileIO | None = None) -> Catalog:
