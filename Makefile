@@ -34,7 +34,7 @@ endif
 # The third circle, which goes deep: every combination of choices, long histories, ten times the examples.
 soak: .venv/.ready .venv41/.ready java postgres
 	FRAZIL_EXAMPLES=10 $(PY) -m pytest tests/format_evolution tests/format_metadata \
-		tests/format_predicates tests/planning tests/table/test_table_model.py tests/table/test_table_moved_rows.py \
+		tests/format_predicates tests/planning tests/table/test_table_model.py \
 		tests/spark_conditions/test_spark_conditions_random.py
 	PROCESSES=2 scripts/test.sh soak $(PY)
 	scripts/interop.sh soak $(PY41)
