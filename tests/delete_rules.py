@@ -1,14 +1,13 @@
 """Which delete file applies to which data file: the reference rule (rules 176-182).
 
-One pair at a time, as the specification states it. Planning does the same with columns, and is
-tested against this.
+One pair at a time, as the specification states it, of entries with all that they inherit. Planning
+does the same with columns, and is tested against this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frazil.errors import InvalidManifestError
 from frazil.format.manifests import Content, ManifestEntry
 from frazil.format.partitions.keys import partition_key
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -21,31 +20,16 @@ def applies(
 
     Rule 176 for vectors, 177 for position deletes, 178 for equality deletes. That a vector makes
     the position deletes of its file void needs all deletes of the file: see `deletes_for`.
-
-    Args:
-        delete: a live entry of a delete manifest, with its inherited numbers.
-        data: a live entry of a data manifest, with its inherited numbers.
-        specs: the table's partition specs by id.
-
-    Raises:
-        InvalidManifestError: an entry without a sequence number or of an unknown spec, or a vector
-            that names no data file (rule 123).
     """
+    assert delete.sequence_number is not None
+    assert data.sequence_number is not None
     file = delete.data_file
-    delete_number, data_number = _number(delete), _number(data)
+    is_same = _same_partition(delete, data)
     if file.content is Content.EQUALITY_DELETES:
-        if data_number >= delete_number:
-            return False
-        return _spec_of(delete, specs).is_unpartitioned or _same_partition(delete, data)
-    if file.is_deletion_vector and file.referenced_data_file is None:
-        raise InvalidManifestError(
-            "a deletion vector does not name its data file",
-            file=file.file_path,
-            field="referenced_data_file",
-        )
-    if file.referenced_data_file not in (None, data.data_file.file_path):
-        return False
-    return data_number <= delete_number and _same_partition(delete, data)
+        is_newer = delete.sequence_number > data.sequence_number
+        return is_newer and (is_same or specs[file.spec_id].is_unpartitioned)
+    is_about = file.referenced_data_file in (None, data.data_file.file_path)
+    return is_about and is_same and delete.sequence_number >= data.sequence_number
 
 
 def deletes_for(
@@ -54,20 +38,9 @@ def deletes_for(
     *,
     specs: Mapping[int, PartitionSpec],
 ) -> tuple[ManifestEntry, ...]:
-    """The deletes that apply to a data file; with a vector, no position deletes (rules 177, 222).
-
-    Raises:
-        InvalidManifestError: as `applies`, and for two vectors of one data file (rule 217).
-    """
+    """The deletes of a data file; with a vector, no position deletes (rules 177, 222)."""
     found = [delete for delete in deletes if applies(delete, data, specs=specs)]
-    vectors = [delete for delete in found if delete.data_file.is_deletion_vector]
-    if len(vectors) > 1:
-        raise InvalidManifestError(
-            f"the data file has {len(vectors)} deletion vectors, at most 1 is allowed:"
-            f" {[vector.data_file.file_path for vector in vectors]}",
-            file=data.data_file.file_path,
-        )
-    if not vectors:
+    if not any(delete.data_file.is_deletion_vector for delete in found):
         return tuple(found)
     return tuple(
         delete
@@ -82,25 +55,3 @@ def _same_partition(delete: ManifestEntry, data: ManifestEntry) -> bool:
     return mine.spec_id == theirs.spec_id and partition_key(mine.partition) == partition_key(
         theirs.partition
     )
-
-
-def _spec_of(entry: ManifestEntry, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
-    spec = specs.get(entry.data_file.spec_id)
-    if spec is None:
-        raise InvalidManifestError(
-            f"the partition spec {entry.data_file.spec_id} is not among the table's:"
-            f" {sorted(specs)}",
-            file=entry.data_file.file_path,
-            field="spec_id",
-        )
-    return spec
-
-
-def _number(entry: ManifestEntry) -> int:
-    if entry.sequence_number is None:
-        raise InvalidManifestError(
-            "the file has no sequence number; was it read without inheritance?",
-            file=entry.data_file.file_path,
-            field="sequence_number",
-        )
-    return entry.sequence_number
