@@ -310,33 +310,6 @@ def evolve(spec: PartitionSpec, *more: PartitionSpec, version: int = 2) -> Parti
     )
 
 
-def test_evolution_back_to_an_existing_spec() -> None:
-    """Rules 73, 74: the first spec comes back under its id, its fields under theirs."""
-    first = spec_for(SCHEMA, ["month(ts)", "bucket(16, id)"])
-    second = evolve(first).remove_field("ts_month").add_field("day(ts)").apply()
-    assert second.spec_id == 1
-    assert [(f.field_id, f.name) for f in second.fields] == [(1001, "id_bucket"), (1002, "ts_day")]
-    third = evolve(second, first).remove_field("day(ts)").add_field("month(ts)").apply()
-    assert {f.field_id for f in third.fields} == {1000, 1001}
-    assert third.spec_id == 2
-    assert evolve(first).apply() is first
-    back = evolve(third, first, second).remove_field("ts_month").add_field("day(ts)").apply()
-    assert back == second
-    empty = evolve(first).remove_field("ts_month").remove_field("id_bucket").apply()
-    assert empty == PartitionSpec(1)
-
-
-def test_v1_keeps_the_places() -> None:
-    """Rule 90."""
-    first = spec_for(SCHEMA, ["month(ts)", "bucket(16, id)"])
-    second = evolve(first, version=1).remove_field("ts_month").add_field("day(ts)").apply()
-    assert [(f.field_id, str(f.transform)) for f in second.fields] == [
-        (1000, "void"), (1001, "bucket[16]"), (1002, "day"),
-    ]  # fmt: skip
-    dropped = evolve(first, version=1).remove_field("ts_month").remove_field("id_bucket").apply()
-    assert dropped.is_unpartitioned
-
-
 def test_evolution_errors_say_what_is_there() -> None:
     first = spec_for(SCHEMA, ["month(ts)", "bucket(16, id)"])
     with pytest.raises(EvolutionError, match="the fields are: ts_month, id_bucket"):

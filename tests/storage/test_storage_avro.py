@@ -187,23 +187,6 @@ def test_inheritance(tmp_path: Path) -> None:
     assert found == [(77, 9, 9), (77, 4, 9), (5, 2, 3), (5, 2, 3)]
 
 
-def test_first_row_ids(tmp_path: Path) -> None:
-    """Rule 153's example: EXISTING data1 keeps 800, data2 and data3 get 1000 and 1050."""
-    kept = {"snapshot_id": 5, "sequence_number": 2, "file_sequence_number": 2}
-    entries = [
-        ManifestEntry(
-            status=EntryStatus.EXISTING,
-            data_file=data_file("data1", record_count=25, first_row_id=800),
-            **kept,
-        ),
-        added(data_file("data2", record_count=50)),
-        added(data_file("data3", record_count=50)),
-    ]
-    manifest = written(tmp_path / "m", entries, version=3)
-    manifest = listed(tmp_path / "l", [dataclasses.replace(manifest, first_row_id=1000)], version=3)
-    assert [entry.data_file.first_row_id for entry in read(manifest)] == [800, 1000, 1050]
-
-
 BAD_ENTRIES = [
     (added(data_file(spec_id=0)), {}, "is of the spec 0"),
     (added(data_file(content=Content.POSITION_DELETES)), {}, "holds POSITION_DELETES"),
