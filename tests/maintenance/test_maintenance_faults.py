@@ -114,9 +114,8 @@ def test_a_fault_at_a_call_keeps_the_rows_and_a_second_run_ends_the_work(
     """Where a process dies nothing more reaches the store from the call on."""
     prepared = Prepared.of(spark, tmp_path, version)
     io, (run, is_done) = prepared.io, JOBS[job]
-    io.stays_down, io.left = dies, call
-    io.error = ERRORS["typed"]
     table = prepared.made.other()
+    io.error, io.stays_down, io.left = ERRORS["typed"], dies, call
     with contextlib.suppress(FrazilError):
         run(table)
     assert io.left <= 0, "the job makes fewer calls"

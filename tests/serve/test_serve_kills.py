@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,7 @@ import httpx
 import pytest
 from catalog_cases import made_table, opened
 from serve_cases import (
-    Running,
     namespace,
-    running,
     set_property,
     sql_catalog,
     started,
@@ -86,15 +84,6 @@ def test_a_server_killed_under_many_writers(tmp_path: Path) -> None:
     assert set(held.values()) == {1}
     assert acknowledged <= set(held) <= acknowledged | unknown
     assert len(catalog.load_table("db.t").metadata.snapshots) == len(held)
-
-
-# -- requests whose answers are lost -------------------------------------------------------------
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Running]:
-    with running(sql_catalog(tmp_path)) as server:
-        yield server
 
 
 # -- servers that end, and their processes -------------------------------------------------------
