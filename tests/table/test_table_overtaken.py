@@ -19,11 +19,6 @@ A, B = data_file("a"), data_file("b")
 DELETES = position_deletes("p", about="a")
 
 
-def first(table: TableOperations) -> int:
-    """The oldest snapshot."""
-    return table.metadata.snapshots[0].snapshot_id
-
-
 def append_to(branch: str) -> Step:
     """One file more on a branch."""
     return lambda table: table.files.fast_append([data_file("more")], branch=branch)
