@@ -234,6 +234,24 @@ def test_lost_races_are_tried_again_at_every_isolation(
     assert set(catalog.load_namespace_properties("db")) == wanted
 
 
+def test_two_writers_of_one_namespace_both_succeed(properties: dict[str, str]) -> None:
+    opened(properties).create_namespace("db")
+
+    def write(number: int) -> None:
+        own = opened(properties)
+        for turn in range(8):
+            own.update_namespace_properties(
+                "db", updates={f"w{number}.{turn}": "v", "shared": str(number)}
+            )
+        own.update_namespace_properties("db", removals=[f"w{number}.0"])
+
+    with ThreadPoolExecutor(3) as writers:
+        list(writers.map(write, range(3)))
+    found = opened(properties).load_namespace_properties("db")
+    assert found.pop("shared") in ("0", "1", "2")
+    assert set(found) == {f"w{number}.{turn}" for number in range(3) for turn in range(1, 8)}
+
+
 def test_limits_are_whole_numbers(properties: dict[str, str]) -> None:
     with pytest.raises(FrazilError, match=r"sql\.statement-timeout-ms"):
         opened({**properties, "sql.statement-timeout-ms": "a minute"})

@@ -166,6 +166,40 @@ def test_odd_names_and_pages(catalog: Catalog) -> None:
     assert catalog.list_views("db") == catalog.list_views("n.s") == []
 
 
+def test_concurrent_replacements_all_count(catalog: Catalog) -> None:
+    """Every property of every writer is there at the end."""
+    made_view(catalog)
+    writers, commits = 4, 10
+    lost: list[BaseException] = []
+
+    def write(number: int) -> None:
+        own = opened(catalog.properties)
+        try:
+            for commit in range(commits):
+                while True:
+                    try:
+                        done = SetProperties({f"w{number}.{commit}": "done"})
+                        new = replacing_updates(SCHEMA, version(f"SELECT {number} * {commit} AS a"))
+                        own.commit_view("db.v", (), (done, *new))
+                        break
+                    except CommitFailedError:
+                        continue
+        except BaseException as error:
+            lost.append(error)
+        finally:
+            own.close()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not lost
+    metadata = catalog.load_view("db.v").metadata
+    assert len(metadata.properties) == writers * commits
+    assert len(metadata.versions) == 10
+
+
 def test_of_two_creators_one_wins(catalog: Catalog) -> None:
     catalog.create_namespace("db")
     ends: list[str] = []

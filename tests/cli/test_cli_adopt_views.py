@@ -67,6 +67,17 @@ def everything_below(folder):
     return {path: path.is_dir() or path.read_bytes() for path in Path(folder).rglob("*")}
 
 
+def test_a_dry_run_shows_views_and_changes_nothing(home, shop):
+    before = everything_below(home)
+    lines = frazil("shop").splitlines()
+    assert lines[0].split() == ["kind", "source", "table", "action", "version", "metadata"]
+    place = shop.load_view("db.v").metadata_location
+    assert lines[3].split() == ["view", "db.v", "db.v", "register", "1", place]
+    assert "3 register" in lines
+    assert "new namespaces: db, db.deep" in lines
+    assert everything_below(home) == before
+
+
 def test_adopted_views_are_those_of_the_source(home, shop):
     found = rows("shop", "--apply")
     assert {name: (row["kind"], row["action"]) for name, row in found.items()} == {
@@ -120,6 +131,14 @@ def test_what_cannot_be_adopted_is_said_and_the_others_are(home, shop):
     lake.drop_table("db.v")
     lake.create_view("db.v", SCHEMA, version(SQL))
     assert "db.v is another view" in rows("shop", code=1)["db.v"]["reason"]
+
+
+def test_no_view_gets_a_second_name(home, shop):
+    frazil("shop", "--apply")
+    found = rows("shop", "--into", "again", "--apply", code=1)
+    assert {row["action"] for row in found.values()} == {"failed"}
+    assert "the catalog has this view as db.v" in found["again.v"]["reason"]
+    assert not load_catalog(warehouse="new").namespace_exists("again")
 
 
 def test_a_catalog_without_views_takes_the_tables(home, shop):

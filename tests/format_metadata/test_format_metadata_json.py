@@ -342,6 +342,20 @@ def test_compressed_bytes_that_unpack_to_too_much_are_refused(members: int) -> N
         parse_metadata(data, file="t/m.json")
 
 
+def test_a_deeply_nested_type_is_refused() -> None:
+    nested: Any = "long"
+    for depth in range(5000):
+        nested = {
+            "type": "list", "element-id": depth + 10, "element": nested, "element-required": True
+        }  # fmt: skip
+    schema = {
+        "type": "struct",
+        "fields": [{"id": 1, "name": "x", "required": True, "type": nested}],
+    }
+    with pytest.raises(InvalidMetadataError):
+        metadata_from_json({**V1, "schema": schema})
+
+
 V2_SNAPSHOT = {
     "snapshot-id": 1, "timestamp-ms": 1, "manifest-list": "l", "sequence-number": 1,
     "summary": {"operation": "append"},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from weakref import ref
 
+import polars as pl
 import pytest
 from planning_tables import open_table, table_lines
 
@@ -37,6 +38,7 @@ from frazil.planning.cache import ManifestCache, memory_of_plan
 from frazil.planning.changes import changed_files
 from frazil.planning.counts.rows import count_rows
 from frazil.planning.entries import entries
+from frazil.planning.frames import memory_of
 from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
 from frazil.storage import avro
@@ -448,6 +450,25 @@ def test_a_plan_that_would_take_the_room_of_many_manifests_is_not_kept(writer: W
     del held
     assert gone() is None
     assert writer.plan(cache=small).files.equals(first.files)
+
+
+def test_the_cache_makes_room_for_what_was_used_last() -> None:
+    frame = pl.DataFrame({"x": [1, 2, 3]})
+    size = memory_of(frame)
+    cache = ManifestCache(max_bytes=2 * size)
+    cache.keep_manifest("a", frame)
+    cache.keep_manifest("b", frame)
+    assert cache.manifest("a") is not None
+    cache.keep_manifest("c", frame)
+    assert cache.manifest("b") is None
+    assert cache.manifest("a") is not None
+    assert cache.statistics.size_in_bytes == 2 * size
+    cache.keep_manifest("a", frame)
+    assert cache.statistics.entries == 2
+    cache.resize(size)
+    assert cache.statistics.entries == 1
+    cache.clear()
+    assert cache.statistics.size_in_bytes == 0
 
 
 def test_entries_of_every_status(writer: Writer) -> None:

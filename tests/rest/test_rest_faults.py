@@ -196,6 +196,21 @@ def test_every_change_without_an_answer(
     assert is_made(catalog) is after
 
 
+def test_another_creator_was_first(server: Server, connect: Connect) -> None:
+    catalog, other = connect(), connect()
+    catalog.create_namespace("db")
+
+    def create() -> None:
+        other.create_table("db.t", new_metadata(other, "db.t", p="theirs"))
+
+    server.faults = [Fault(status=500, do=create)]
+    with pytest.raises(CommitStateUnknownError):
+        other.create_table("db.u", new_metadata(other, "db.u"))
+    assert other.load_table("db.t").metadata.properties["p"] == "theirs"
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table("db.t", new_metadata(catalog, "db.t"))
+
+
 @pytest.mark.parametrize("fault", [Fault(status=each) for each in (None, 429, 502, 503, 504)])
 def test_reads_are_sent_again(server: Server, connect: Connect, fault: Fault) -> None:
     catalog = connect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -18,8 +19,11 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import GreaterThan
 from pyiceberg.types import LongType, StringType
-from serve_cases import Running, namespace, running, sql_catalog, table
+from serve_cases import Running, namespace, running, set_property, sql_catalog, table
 
+from frazil.catalog.protocol import Catalog
+
+CLIENTS, COMMITS = 8, 25
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["a", "b", "c"]})
 
 
@@ -150,6 +154,39 @@ def duckdb_of(server: Running) -> duckdb.DuckDBPyConnection:
         f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{server.uri}', AUTHORIZATION_TYPE 'none')"
     )
     return connection
+
+
+@pytest.mark.check
+def test_many_clients_commit_to_one_table(tmp_path: Path, postgres_url: str) -> None:
+    """Two servers on one database: every commit counts once, whoever was first."""
+
+    def opened() -> Catalog:
+        return sql_catalog(tmp_path, uri=postgres_url, type="sql")
+
+    with running(opened()) as first, running(opened()) as second:
+        with first.client() as client:
+            namespace(client, "a")
+            uuid = table(client, "a", "t").json()["metadata"]["table-uuid"]
+        holds = [{"type": "assert-table-uuid", "uuid": uuid}]
+
+        def commits(number: int) -> list[int]:
+            server = (first, second)[number % 2]
+            with server.client() as client:
+                url = "/v1/namespaces/a/tables/t"
+                return [
+                    set_property(client, url, f"k{number}.{i}", "v", requirements=holds).status_code
+                    for i in range(COMMITS)
+                ]
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            statuses = [each for one in pool.map(commits, range(CLIENTS)) for each in one]
+        properties = first.catalog.load_table("a.t").metadata.properties
+        kept = [name for name in properties if name.startswith("k")]
+        assert set(statuses) <= {200, 409}
+        assert len(kept) == statuses.count(200)
+        # What is refused has lost as many races in a row as the server tries.
+        assert statuses.count(200) >= CLIENTS * COMMITS * 0.9
+        first.check_exchanges()
 
 
 # -- many at once --------------------------------------------------------------------------------

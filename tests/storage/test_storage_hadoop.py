@@ -285,6 +285,12 @@ def test_an_executor_that_does_not_reach_the_driver_says_so() -> None:
         io.read("hdfs://a/b")
 
 
+def test_a_port_that_is_none_is_refused(spark: Any, session: Any) -> None:
+    session(frazil__files__port="many")
+    with pytest.raises(ConfigurationError, match="'many'"):
+        pickle.dumps(stores_of({"io": "hadoop"}, spark))
+
+
 def test_content_is_in_no_log(
     here: FileIO, place: tuple[str, Path], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from table_cases import CATALOGS, data_file, make_table, open_catalog
 
-from frazil.catalog.protocol import Catalog
+from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import ConfigurationError, ValidationError
 from frazil.format.changes import SetProperties
 from frazil.format.properties.table import COLUMN_PROPERTIES, PROPERTIES
@@ -123,3 +123,23 @@ def test_what_needs_a_wrong_value_fails_with_its_name(files_catalog: Catalog) ->
     with pytest.raises(ConfigurationError, match="target-size-bytes is '8MB'"):
         table.files.append([data_file("b")])
     table.files.fast_append([data_file("b")])
+
+
+def test_a_lost_race_with_a_wrong_retry_property_leaves_no_file(
+    files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    table = make_table(files_catalog)
+    set_by_another_engine(table, commit_retry_num__retries="often")
+    rival = TableHandle(files_catalog, files_catalog.load_table(table.identifier))
+    send = files_catalog.commit_table
+
+    def send_after_the_rival(*sent: Any, **base: Any) -> LoadedTable:
+        monkeypatch.undo()
+        rival.set_properties({"owner": "rival"})
+        return send(*sent, **base)
+
+    monkeypatch.setattr(files_catalog, "commit_table", send_after_the_rival)
+    with pytest.raises(ConfigurationError, match=r"commit\.retry\.num-retries is 'often'"):
+        table.files.append([data_file("a")])
+    assert table.refresh().properties["owner"] == "rival"
+    assert list(tmp_path.rglob("*.avro")) == []
