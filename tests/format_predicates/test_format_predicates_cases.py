@@ -317,9 +317,13 @@ def spec_of(*columns_and_transforms: str) -> PartitionSpec:
         ("s", "truncate[3]", "s like 'ab%'", "startswith(p0, 'ab')", "startswith(p0, 'ab')"),
         ("s", "truncate[3]", "s like 'abcd%'", "p0 = 'abc'", "FALSE"),
         ("s", "truncate[3]", "s not like 'abcd%'", "p0 IS NOT NULL", "p0 != 'abc'"),
+        ("s", "truncate[3]", "s not like 'ab%'", *2 * ("NOT startswith(p0, 'ab')",)),
         ("s", "truncate[3]", "s = 'abcd'", "p0 = 'abc'", "FALSE"),
+        ("s", "truncate[3]", "s in ('abcd', 'abce')", "p0 = 'abc'", "FALSE"),
+        ("s", "truncate[3]", "s not in ('abcd', 'abce')", "p0 IS NOT NULL", "p0 != 'abc'"),
         ("s", "truncate[3]", "s = 'ab'", "p0 = 'ab'", "p0 = 'ab'"),
         ("s", "truncate[3]", "s < 'abcd'", "p0 <= 'abc'", "p0 < 'abc'"),
+        ("s", "truncate[3]", "s <= 'abcd'", "p0 <= 'abc'", "p0 < 'abc'"),
         ("s", "truncate[3]", "s >= 'abc'", "p0 >= 'abc'", "p0 >= 'abc'"),
         ("b", "truncate[1]", "b > X'0102'", "p0 >= X'01'", "p0 > X'01'"),
         ("d", "day", "d < DATE '1970-01-01'", "p0 <= DATE '1969-12-31'", "p0 < DATE '1970-01-01'"),
@@ -408,6 +412,9 @@ ONE_TO_ONE: dict[str, Any] = {"lower_bounds": DOUBLES, "upper_bounds": DOUBLES}
         ("i = 1", file_of(-1, null_value_counts={ID["i"]: 10}), True, False),
         # Rule 46: bounds from before the promotion int to long.
         ("l = 7", file_of(lower_bounds={2: b"\x08\0\0\0"}), False, False),
+        # Date to timestamp: the third of January, and a day that no timestamp reaches.
+        ("ts < '1970-01-03'", file_of(lower_bounds={ID["ts"]: b"\2\0\0\0"}), False, False),
+        ("ts < '1970-01-03'", file_of(lower_bounds={ID["ts"]: b"\0\0\0\x7f"}), True, False),
         # A string's bound cut within a character.
         ("s = 'é'", file_of(lower_bounds={ID["s"]: b"\xc3"}), True, False),
         ("s = 'é'", file_of(upper_bounds={ID["s"]: b"\xc3"}), True, False),
@@ -490,6 +497,7 @@ def test_python_and_sql_say_the_same() -> None:
         (col("dec") == Decimal("1.20"), "dec = 1.20BD"),
         (~(col("i").is_in([1, 2]) | col("s").is_null()), "NOT (i IN (1, 2) OR s IS NULL)"),
         (col("g").is_nan() & col("i").between(1, 2), "isnan(g) AND i >= 1 AND i <= 2"),
+        (col("g").not_nan() & col("i").not_null(), "NOT isnan(g) AND i IS NOT NULL"),
         (col("`order by`").not_in([1]), "`order by` NOT IN (1)"),
         (col("s").not_starts_with("a'b"), "NOT startswith(s, 'a\\'b')"),
         (col("i").equals_null_safe(None), "i <=> NULL"),
@@ -497,3 +505,4 @@ def test_python_and_sql_say_the_same() -> None:
     ]
     for built, text in pairs:
         assert parse_predicate(text) == built
+    assert repr(col("`order by`")) == "`order by`"

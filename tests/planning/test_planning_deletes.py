@@ -285,6 +285,14 @@ def test_equality_deletes_are_pruned_by_their_columns(
     assert (_pairs([_data(**metrics(data))], deletes) == [(0, 0)]) is applies
 
 
+def test_equality_deletes_apply_where_no_manifest_has_bounds() -> None:
+    keys: dict[str, Any] = {"content": Content.EQUALITY_DELETES, "equality_ids": (2,)}
+    bounds = ["lower_bounds.2", "upper_bounds.2"]
+    data, deletes = frame_of([_data()]), frame_of([_delete("d", **keys)])
+    found = match_deletes(data.drop(bounds), deletes.drop(bounds), specs=SPECS, schemas=[SCHEMA])
+    assert found.index.expanded().rows() == [(0, 0)]
+
+
 BOUNDS = {
     LongType(): st.integers(-2, 3),
     DoubleType(): st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 2.5, math.inf]),
