@@ -16,7 +16,6 @@ PROGRAM = ROOT / "tests" / "spark_row_level" / "local_cluster.py"
 @pytest.mark.parametrize(
     ("mode", "version", "executors", "parts"),
     [
-        # CI has the other part on Spark 4.3, in `test_row_level_local_cluster.py`.
         pytest.param("copy-on-write", 2, 1, "kept up", marks=pytest.mark.interop),
         only_in_soak("copy-on-write", 2, 2, "both"),
         only_in_soak("merge-on-read", 3, 2, "both"),

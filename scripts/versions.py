@@ -42,7 +42,7 @@ SLICE: Final = (
     "tests/spark_changes/test_spark_changes_cases.py",
     "tests/spark_deletes/test_spark_deletes_written.py",
     "tests/spark_read/test_spark_read_file_log.py",
-    "tests/spark_row_level/test_row_level_one_join.py",
+    "tests/spark_row_level/test_row_level_merge_ways.py",
     "tests/spark_sql/test_sql_repeated.py",
     "tests/spark_stream/test_stream_rows.py",
     "tests/spark_table/test_spark_table_metadata_cluster.py",

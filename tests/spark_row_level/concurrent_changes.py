@@ -1,17 +1,12 @@
-"""Two writers of one table: what each does, which pairs conflict, and the rows afterwards.
+"""The table that two writers change at once.
 
-The table has three files: `a1` (ids 1 to 4) and `a2` (ids 5 to 8) of partition a, `b` (ids 11 to
-14) of partition b. The first writer is about the row 1; before its commit the rival commits a
-change of the row that a place names.
+It has three files: `a1` (ids 1 to 4) and `a2` (ids 5 to 8) of partition a, `b` (ids 11 to 14) of
+partition b.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-
-from frazil.format.manifests import DataFile
-from frazil.spark.write.files import write_data_files
 
 DDL = "id bigint not null, p string, v string"
 STORAGE = (("copy-on-write", 2), ("merge-on-read", 2), ("merge-on-read", 3))
@@ -74,52 +69,3 @@ def frame(lake, rows):
 
 def shown(table):
     return sorted(tuple(row) for row in table.to_df().collect())
-
-
-@dataclass(frozen=True)
-class Change:
-    """One change of the row `row_id`, by the writer of that name."""
-
-    kind: str
-    row_id: int
-    writer: str
-
-    @property
-    def row(self):
-        """The row that the writer leaves, if it leaves one."""
-        return (self.row_id, partition_of(self.row_id), self.writer)
-
-    def run(self, lake, table, isolation):
-        """Do it."""
-        getattr(self, self.kind)(lake, table, isolation)
-
-    def delete(self, lake, table, isolation):
-        table.delete(f"id = {self.row_id}", isolation=isolation)
-
-    def update(self, lake, table, isolation):
-        table.update({"v": f"'{self.writer}'"}, f"id = {self.row_id}", isolation=isolation)
-
-    def merge(self, lake, table, isolation):
-        source = frame(lake, [self.row])
-        merge = table.merge(source, on="target.id = source.id", isolation=isolation)
-        merge.when_matched_update_all().when_not_matched_insert_all().execute()
-
-    def rewrite(self, lake, table, isolation):
-        """Write the file of the row anew, as compaction does."""
-        planned = table.scan(where=f"id = {self.row_id}").plan().files
-        path, records, size = planned.select("file_path", "record_count", "file_size_in_bytes").row(
-            0
-        )
-        old = DataFile(
-            file_path=path,
-            partition=(partition_of(self.row_id),),
-            record_count=records,
-            file_size_in_bytes=size,
-        )
-        ids = FILES[max(n for n in FILES if n <= self.row_id)]
-        listed = ", ".join(map(str, ids))
-        rows = table.scan(where=f"id in ({listed})").to_df()
-        added = write_data_files(lake.spark, rows, metadata=table.metadata, io=table.io)
-        table.files.rewrite(
-            removed=[old], added=added, from_snapshot=table.current_snapshot.snapshot_id
-        )

@@ -41,7 +41,7 @@ class Worker:
         r = self.random
         self.count += 1
         op = f"w{self.writer}-{self.count}"
-        kinds = ["append", "delete", "update", "update", "merge", "merge", "overwrite", "rewrite"]
+        kinds = ["append", "delete", "update", "update", "merge", "merge", "overwrite"]
         kind = r.choice(MAINTENANCE if self.looks_after else [*kinds, "compact", "by key"])
         change = {"op": op, "kind": kind}
         low = r.randrange(KEYS)
@@ -56,7 +56,7 @@ class Worker:
             change["strategy"] = r.choice(["binpack", "binpack", "sort"])
         if kind == "mode":
             change["mode"] = r.choice(MODES)
-        if kind in ("rewrite", "compact"):
+        if kind == "compact":
             change["p"] = r.choice("abc")
         if kind in ("append", "merge", "overwrite", "by key"):
             keys = r.sample(range(KEYS), 3)
@@ -88,8 +88,6 @@ class Worker:
                 return table.update({"v": f"'{op}'", "n": "n + 1"}, where, **isolated).snapshot_id
             case "merge":
                 return self.merge(table, change, isolated).snapshot_id
-            case "rewrite":
-                self.rewrite(table, change, properties)
             case "by key":
                 # The table is not read for it.
                 table.apply_changes(
@@ -125,28 +123,6 @@ class Worker:
             here = "target.p = '{p}' and target.n = {n}".format(**change["others"])
             merge.when_not_matched_by_source_delete(condition=here)
         return merge.execute()
-
-    def rewrite(self, table, change, properties):
-        """Compact a partition."""
-        from frazil.planning.removal import data_files
-        from frazil.spark.write.files import write_data_files
-
-        scan = table.scan(where=f"p = '{change['p']}'")
-        plan = scan.plan()
-        if plan.file_count < 2:
-            return
-        removed = data_files(table.metadata, plan, plan.files["ordinal"].to_list())
-        added = write_data_files(self.spark, scan.to_df(), metadata=table.metadata, io=table.io)
-        try:
-            table.files.rewrite(
-                removed=removed,
-                added=added,
-                from_snapshot=table.current_snapshot.snapshot_id,
-                snapshot_properties=properties,
-            )
-        except ConflictError:
-            table.io.delete_many(file.file_path for file in added)
-            raise
 
     def frame(self, change):
         return self.spark.createDataFrame([tuple(row) for row in change["rows"]], DDL).coalesce(1)

@@ -3,58 +3,18 @@
 from contextlib import nullcontext
 
 import pytest
-from concurrent_changes import KeptTables, first_rows, frame, make_table, shown
-from rows_of_others import COMMANDS, after, unnamed_files
+from concurrent_changes import first_rows, frame, make_table, shown
+from rows_of_others import COMMANDS, unnamed_files
 
-import frazil
-from ci_share import one_of_each, only_in_soak, these
+from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
 MARKED = "merge-on-read"
 
 
-@pytest.fixture(scope="module")
-def tables(spark, tmp_path_factory):
-    """Tables that are taken back to their first rows for each test."""
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("by_rows"))) as lake:
-        lake.create_namespace("db")
-        yield KeptTables(lake)
-
-
 def summary(table, name):
     return table.refresh().current_snapshot.summary.get(f"frazil.row-level-conflicts.{name}")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("first", "rival", "version", "isolation"),
-    these(
-        [("delete", "update", 2, "serializable"), ("merge", "delete", 3, "snapshot")],
-        *(COMMANDS, COMMANDS, [2, 3], ["serializable", "snapshot"]),
-    ),
-)
-def test_other_rows_of_a_file_are_no_conflict_at_any_try(tables, first, rival, version, isolation):
-    """One rival comes before the first try, another one before the second."""
-    lake, table = tables.lake, tables.fresh(MARKED, version)
-    table.delete("id = 4")
-    other = lake.load_table(table.identifier)
-
-    def again():
-        COMMANDS[rival](lake, other, 2)
-        before_the_commit(table, lambda: COMMANDS[rival](lake, other.refresh(), 3))
-
-    before_the_commit(table, again)
-    done = COMMANDS[first](lake, table, 1, isolation=isolation, retry=0)
-    expected = [row for row in first_rows() if row[0] != 4]
-    for command, row in ((rival, 2), (rival, 3), (first, 1)):
-        expected = after(command, expected, row)
-    assert shown(lake.load_table(table.identifier)) == sorted(expected)
-    assert (done.rows_deleted or 0) + done.rows_updated == 1
-    assert summary(table, "snapshots") == "2"
-    if version == 3 or isolation == "snapshot" or first != "delete":
-        assert summary(table, "shared-files") == "1"
-    assert not unnamed_files(lake.load_table(table.identifier))
 
 
 # What another command does after the first has read: whether metadata rules it out is not enough.
@@ -141,13 +101,6 @@ REFUSED = {
             {"v": "'own'"}, "id in (select id + 6 from range(2)) or v > 'zz'", **o
         ),
         lambda lake, t: t.append(frame(lake, [(5, "a", "x"), (9, "a", "zzz")])),
-    ),
-    "a sub-query, beside another row": (
-        {},
-        lambda lake, t, **o: t.update(
-            {"v": "'own'"}, "id = 1 and exists (select 1 from range(1))", **o
-        ),
-        lambda lake, t: COMMANDS["update"](lake, t, 2),
     ),
     "a value of other rows": (
         {},

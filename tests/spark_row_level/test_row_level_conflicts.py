@@ -1,102 +1,13 @@
 """Changes on rows that others changed: which stand, and the rows afterwards."""
 
 import pytest
-from concurrent_changes import (
-    STORAGE,
-    Change,
-    KeptTables,
-    first_rows,
-    frame,
-    make_table,
-    shown,
-)
+from concurrent_changes import STORAGE, frame, make_table, shown
+from rows_of_others import COMMANDS
 
 import frazil
 from ci_share import only_in_soak, these
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
-
-
-@pytest.fixture(scope="module")
-def tables(spark, tmp_path_factory):
-    """Tables that are taken back to their first rows for each test."""
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("pairs"))) as lake:
-        lake.create_namespace("db")
-        yield KeptTables(lake)
-
-
-UPSERT = [(1, "a", "merged"), (99, "a", "new")]
-
-
-def insert_new(lake, table, rows, isolation, on="target.id = source.id"):
-    table.merge(
-        frame(lake, rows), on=on, isolation=isolation
-    ).when_not_matched_insert_all().execute()
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("isolation", "rival_mode"),
-    [
-        ("serializable", "copy-on-write"),
-        only_in_soak("serializable", "merge-on-read"),
-        only_in_soak("serializable", "whole file"),
-        ("snapshot", "whole file"),
-    ],
-)
-def test_a_match_that_goes_while_a_merge_adds_what_does_not_match(tables, isolation, rival_mode):
-    """One after the other, the merge would have added the row that it found to be there."""
-    mode = "merge-on-read" if rival_mode == "merge-on-read" else "copy-on-write"
-    lake, table = tables.lake, tables.fresh(mode, 2)
-    where = "id <= 4" if rival_mode == "whole file" else "id = 1"
-    before_the_commit(table, lambda: lake.load_table(table.identifier).delete(where))
-    left = [row for row in first_rows() if row[0] > (4 if rival_mode == "whole file" else 1)]
-    if isolation == "snapshot":
-        insert_new(lake, table, UPSERT, isolation)
-        assert shown(table) == sorted([*left, UPSERT[1]])
-        return
-    with pytest.raises(ConflictError, match=r"this operation read|this merge matched"):
-        insert_new(lake, table, UPSERT, isolation)
-    assert shown(table.refresh()) == left
-    insert_new(lake, table, UPSERT, isolation)
-    assert shown(table) == sorted([*left, *UPSERT])
-
-
-def test_a_match_that_is_compacted_is_still_there(tables):
-    lake, table = tables.lake, tables.fresh("copy-on-write", 2)
-    rival = Change("rewrite", 1, "rival")
-    before_the_commit(table, lambda: rival.run(lake, lake.load_table(table.identifier), None))
-    insert_new(lake, table, UPSERT, "serializable")
-    assert shown(table) == sorted([*first_rows(), UPSERT[1]])
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    "storage", [only_in_soak(STORAGE[0]), only_in_soak(STORAGE[1]), STORAGE[2]], ids=str
-)
-def test_merges_of_other_keys_of_one_range_both_stand(tables, storage):
-    """The condition names keys alone, and the keys of one lie between those of the other."""
-    lake, table = tables.lake, tables.fresh(*storage)
-    own = [(2, "a", "first"), (14, "b", "first"), (21, "b", "first")]
-    others = [(6, "a", "rival"), (9, "a", "rival")]
-
-    def rival():
-        lake.load_table(table.identifier).upsert(frame(lake, others), keys="id")
-
-    before_the_commit(table, rival)
-    table.upsert(frame(lake, own), keys="id", isolation="serializable")
-    changed = {row[0]: row for row in [*first_rows(), *own, *others]}
-    assert shown(table) == sorted(changed.values())
-
-
-def test_an_update_of_a_row_that_a_delete_marks_is_not_missed(tables):
-    """In version 2 both could be committed, and the row's new form would stay."""
-    lake, table = tables.lake, tables.fresh("merge-on-read", 2)
-    before_the_commit(
-        table, lambda: lake.load_table(table.identifier).update({"v": "'rival'"}, "id = 1")
-    )
-    table.delete("id = 1", isolation="snapshot")
-    assert shown(table) == [row for row in first_rows() if row[0] != 1]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +27,7 @@ def test_a_conflict_names_the_command_the_files_and_both_snapshots(tables, comma
         table, lambda: lake.load_table(table.identifier).update({"v": "'rival'"}, "id = 1")
     )
     with pytest.raises(ConflictError) as refused:
-        Change(command, 1, "first").run(lake, table, "serializable")
+        COMMANDS[command](lake, table, 1, isolation="serializable")
     text = str(refused.value)
     rival = table.refresh().current_snapshot.snapshot_id
     assert f"the {command} read snapshot {read}" in text

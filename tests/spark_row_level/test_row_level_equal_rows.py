@@ -8,13 +8,11 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import Row
 
-import frazil
 from ci_share import in_circles
 from frazil.format.predicates.expressions import AlwaysTrue
 from frazil.spark.row_level.rivals.moved_rows import places_of
 from frazil.spark.row_level.rivals.rows_by_value import equal_rows
 from frazil.spark.row_level.target import Target
-from frazil.spark.session import costs
 
 COLUMNS = (
     "n int, f float, d double, t string, b binary, c decimal(9, 2), "
@@ -59,14 +57,12 @@ def values_at(target, places):
 
 
 @pytest.fixture(scope="module")
-def tables(spark, tmp_path_factory):
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("equal"))) as lake:
-        lake.create_namespace("db")
-        for name, order in (("old", 1), ("new", -1)):
-            table = lake.create_table(f"db.{name}", COLUMNS, format_version=2)
-            for part in (ROWS[::order][:20], ROWS[::order][20:]):
-                table.append(spark.createDataFrame(part, COLUMNS).coalesce(1))
-        yield lake
+def tables(spark, shared_lake):
+    for name, order in (("old", 1), ("new", -1)):
+        table = shared_lake.create_table(f"db.{name}", COLUMNS, format_version=2)
+        for part in (ROWS[::order][:20], ROWS[::order][20:]):
+            table.append(spark.createDataFrame(part, COLUMNS).coalesce(1))
+    return shared_lake
 
 
 @pytest.mark.check
@@ -95,22 +91,3 @@ def test_a_row_without_an_equal_one_is_told(tables, left_out):
     files = then.plan.files.select("file_path", "record_count").iter_rows()
     every = places_of(then, {path: BitMap64(range(count)) for path, count in files})
     assert equal_rows(then, every, target_of(tables, name)) is None
-
-
-def test_another_schema_tells_nothing(tables):
-    tables.create_table("db.wider", COLUMNS, format_version=2).append(
-        tables.spark.createDataFrame(ROWS, COLUMNS)
-    )
-    tables.load_table("db.wider").update_schema().add_column("more", "int").commit()
-    then = target_of(tables, "db.old")
-    first = places_of(then, {then.paths([0])[0]: BitMap64([0])})
-    assert equal_rows(then, first, target_of(tables, "db.wider")) is None
-
-
-def test_too_many_rows_are_not_looked_for(tables, monkeypatch):
-    then, now = target_of(tables, "db.old"), target_of(tables, "db.new")
-    places = places_of(then, {then.paths([0])[0]: BitMap64(range(4))})
-    monkeypatch.setattr(costs, "SOUGHT_ROWS", 4)
-    assert equal_rows(then, places, now) is not None
-    monkeypatch.setattr(costs, "SOUGHT_ROWS", 3)
-    assert equal_rows(then, places, now) is None

@@ -5,45 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import only_in_soak
 from frazil.errors import SchemaMismatchError
-from frazil.spark.session import costs
 
-BOUNDS = {
-    "few": {},
-    "many rows of the source": {"SOURCE_KEY_BYTES": 0},
-    "many matches": {"MATCH_BYTES": 0},
-}
 MODES = ["merge-on-read", "copy-on-write"]
-
-
-@pytest.fixture(params=BOUNDS)
-def bounds(request, monkeypatch):
-    for name, value in BOUNDS[request.param].items():
-        monkeypatch.setattr(costs, name, value)
-    return request.param
-
-
-@pytest.mark.parametrize(
-    ("bounds", "mode"), one_of_each(BOUNDS, MODES, test=1), indirect=["bounds"]
-)
-def test_rows_that_the_source_lacks_change_too(lake, spark, bounds, mode):
-    table = lake.create_table(
-        "db.t", "k bigint, v string", format_version=3, properties={"write.merge.mode": mode}
-    )
-    table.append(spark.range(8).selectExpr("id as k", "'old' as v"))
-    source = spark.range(3, 10).selectExpr("id as k", "'new' as v")
-    done = (
-        table.merge(source, on="target.k = source.k")
-        .when_matched_update_all()
-        .when_not_matched_by_source_update({"v": "'gone'"}, condition="target.k = 1")
-        .when_not_matched_by_source_delete(condition="target.k = 2")
-        .when_not_matched_insert_all()
-        .execute()
-    )
-    expected = {0: "old", 1: "gone", **dict.fromkeys(range(3, 10), "new")}
-    assert {row.k: row.v for row in table.to_df().collect()} == expected
-    assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (6, 1, 2)
 
 
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])

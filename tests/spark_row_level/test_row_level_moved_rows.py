@@ -7,24 +7,15 @@ another row of its file (2), of another file (5), or about the same one.
 from contextlib import nullcontext
 
 import pytest
-from concurrent_changes import KeptTables, first_rows, frame, shown
+from concurrent_changes import first_rows, frame, shown
 from rows_of_others import COMMANDS, RIVALS, after, row_ids, rows_moved, unnamed_files
 
-import frazil
 from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.errors import ConflictError
 from rival_commits import before_the_commit
 
 MARKED, COPIED = "merge-on-read", "copy-on-write"
 ONE = ["update", only_in_soak("delete"), only_in_soak("merge")]
-
-
-@pytest.fixture(scope="module")
-def tables(spark, tmp_path_factory):
-    """Tables that are taken back to their first rows for each test."""
-    with frazil.connect(spark, warehouse=str(tmp_path_factory.mktemp("moved"))) as lake:
-        lake.create_namespace("db")
-        yield KeptTables(lake)
 
 
 def run(
@@ -140,6 +131,8 @@ def test_copies_lose_the_rows_of_each_try(tables, first):
 DECISIVE = {
     "another row": ([("delete", 2)], False),
     "another key": ([("by equality", 2)], False),
+    "the row, in a new file": ([("compaction", 1)], False),
+    "the row, as its file is copied": ([("copied delete", 1)], True),
     "the row": ([("delete", 1)], True),
     "its key": ([("by equality", 1)], True),
     "the row, moved before": ([("compaction", 2), ("delete", 1)], True),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from rows_of_others import unnamed_files
 
-import frazil
 from outcome_commands import Tables, run_both
 from outcome_rules import (
     AGAIN,
@@ -37,11 +35,8 @@ def cases() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
-    folder = tmp_path_factory.mktemp("outcomes")
-    with frazil.connect(spark, warehouse=str(folder)) as lake:
-        lake.create_namespace("db")
-        yield Tables(lake)
+def tables(shared_lake: Any) -> Tables:
+    return Tables(shared_lake)
 
 
 def rows_with_ids(table: Any) -> list[tuple[Any, ...]]:
