@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ci_share import examples, only_in_soak
+from ci_share import examples
 from frazil.changes import ARRIVAL
 
 KEYS = {
@@ -115,23 +115,6 @@ def run(lake, seed, mode, kind, partitions, version, batches):
         assert len(told) == len(found), (seed, number, chosen)
         assert told == source.rows, (seed, number, chosen)
     assert table.scan().count() == len(source.rows)
-
-
-CASES = [
-    only_in_soak("equality-deletes", "int", PARTITIONS[1], 2),
-    ("mixed", "string", PARTITIONS[4], 3),
-    only_in_soak("equality-deletes", "date", PARTITIONS[2], 3),
-    only_in_soak("mixed", "decimal(20, 2)", PARTITIONS[3], 2),
-    only_in_soak("arrival", "binary", PARTITIONS[1], 3),
-    only_in_soak("mixed", "timestamp_ntz", PARTITIONS[0], 2),
-    only_in_soak("equality-deletes", "binary", PARTITIONS[4], 2),
-]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(("mode", "kind", "partitions", "version"), CASES)
-def test_a_table_of_changes_is_the_replayed_source(lake, mode, kind, partitions, version):
-    run(lake, 1, mode, kind, partitions, version, batches=3)
 
 
 @pytest.mark.soak
