@@ -4,16 +4,12 @@ import os
 import shutil
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from ci_share import only_in_soak, these
 from frazil.spark.stream.source import follower, queries
-from programs import run_program
-
-PROGRAM = Path(__file__).with_name("stopped_session.py")
 
 
 @pytest.fixture
@@ -98,12 +94,6 @@ def test_an_end_is_seen_before_spark_tells_of_it(table, stream, rows, monkeypatc
         assert time.monotonic() < end
         time.sleep(0.01)
     assert files_of(stream.checkpoint) == before
-
-
-@pytest.mark.soak
-def test_a_stopped_session_leaves_no_stream(tmp_path):
-    said = run_program(PROGRAM, tmp_path)
-    assert said.splitlines()[-1] == "threads 0, watches 1, new files 0"
 
 
 def test_a_session_that_says_it_is_stopped_is_followed_no_more(table, stream, rows, monkeypatch):

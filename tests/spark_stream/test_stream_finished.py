@@ -49,49 +49,12 @@ def _listed(folder):
     }
 
 
-def _by_batch(folder):
-    """The names of the files of each batch whose folder is there, by the batch's number."""
-    batches = {}
-    for number, place in _listed(folder).items():
-        if place.is_dir():
-            log = (place / "_spark_metadata/0.compact").read_text()
-            paths = [json.loads(each)["path"] for each in log.split("\n")[1:]]
-            batches[number] = {path.rsplit("/", 1)[-1] for path in paths}
-    return batches
-
-
 def _drain_batches(table, stream, rows, numbers, **options):
     """Append rows one by one, and take each in a batch of its own."""
     for number in numbers:
         table.append(rows(number))
     assert [row[0] for row in stream.drain(max_rows_per_batch=1, **options)] == list(numbers)
     assert stream.last.sizes == [1] * len(numbers)
-
-
-@pytest.mark.soak
-def test_changes_stay_as_long_as_spark_can_go_back(table, stream, rows):
-    _drain_batches(table, stream, rows, range(6), **CHANGES)
-    assert len(_written(stream.checkpoint)) > 0
-    stream.read(**CHANGES)
-    oldest = min(int(name) for name in os.listdir(f"{stream.checkpoint}/offsets") if name.isdigit())
-    assert oldest > 0
-    batches = _by_batch(stream.checkpoint)
-    # The oldest plan that is kept says what was read by its end, and no later one reads it again.
-    needed = [names for number, names in batches.items() if number > oldest]
-    assert _written(stream.checkpoint) == set().union(*needed)
-    _drain_batches(table, stream, rows, [6, 7], **CHANGES)
-    assert [row[0] for row in stream.sink.rows] == list(range(8))
-
-
-@pytest.mark.soak
-def test_the_list_and_the_folders_stay_few(table, stream, rows):
-    for number in range(0, 12, 2):
-        _drain_batches(table, stream, rows, [number, number + 1])
-        assert len(_listed(stream.checkpoint)) <= 2 * KEPT_PLANS + 3
-    folders = Path(stream.checkpoint) / "frazil" / "batches"
-    assert set(folders.iterdir()) <= set(_listed(stream.checkpoint).values())
-    assert max(_listed(stream.checkpoint)) == 11
-    assert [row[0] for row in stream.sink.rows] == list(range(12))
 
 
 def test_spark_goes_back_as_far_as_it_can(table, stream, rows):

@@ -2,50 +2,12 @@
 
 import contextlib
 import itertools
-from pathlib import Path
 
 import pytest
 
 from ci_share import only_in_soak
 from frazil.spark.stream.source.log import Position, StreamLog
 from frazil.storage.files import FileIO
-from programs import Program, run_program
-
-RUNNER = Path(__file__).with_name("stream_runner.py")
-
-
-def _killed_by_hand(lake, tmp_path, rows, kills):
-    """Kill a running stream again and again while rows come; then drain what is left."""
-    out = tmp_path / "out"
-    out.mkdir()
-    places = [tmp_path / "lake", tmp_path / "checkpoint", out]
-    table = lake.load_table("db.t")
-    added = itertools.count(100)
-    expected = {row.id for row in table.to_df().collect()}
-    for _ in range(kills):
-        before = len(list(out.iterdir()))
-
-        def is_at_work(before=before):
-            if len(list(out.iterdir())) >= before + 2:
-                return True
-            number = next(added)
-            table.append(rows(number))
-            expected.add(number)
-            return False
-
-        with Program(RUNNER, *places, "run") as running:
-            running.wait_until(is_at_work, seconds=500)
-    run_program(RUNNER, *places, "drain")
-    found = [int(i) for f in out.iterdir() if f.suffix != ".part" for i in f.read_text().split()]
-    assert sorted(found) == sorted(expected)
-
-
-@pytest.mark.soak  # `test_stream_restarts` dies between any two files of a checkpoint
-@pytest.mark.parametrize("kills", [1, 6])
-def test_a_killed_query_goes_on_exactly_once(lake, table, tmp_path, rows, kills):
-    for i in range(4):
-        table.append(rows(i))
-    _killed_by_hand(lake, tmp_path, rows, kills)
 
 
 class Killed(BaseException):

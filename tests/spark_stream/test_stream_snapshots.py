@@ -5,8 +5,6 @@ import shutil
 import pytest
 
 from frazil.errors import NoSuchSnapshotError, ValidationError
-from frazil.spark.write.files import write_data_files
-from frazil.storage.avro import manifests_of, read_manifest
 
 
 def ids(rows):
@@ -83,33 +81,13 @@ def test_changes_are_those_of_the_table(begun, stream, lake, tmp_path, rows):
 @pytest.mark.check
 def test_compactions_are_passed_over(begun, stream, rows):
     begun.append(rows(4))
-    rewritten(begun)
+    begun.compact(rewrite_all=True)
     assert begun.current_snapshot.operation == "replace"
     begun.append(rows(5))
     assert ids(stream.drain()) == [4, 5]
-    rewritten(begun)
+    begun.compact(rewrite_all=True)
     assert ids(stream.drain()) == []
     assert ids(begun.to_df().orderBy("id").collect()) == [1, 2, 3, 4, 5]
-
-
-def rewritten(table):
-    """Every row in one new file."""
-    table.refresh()
-    old = list(live_files(table))
-    new = write_data_files(
-        table.spark, table.to_df().coalesce(1), metadata=table.metadata, io=table.io
-    )
-    table.files.rewrite(removed=old, added=new, from_snapshot=table.current_snapshot.snapshot_id)
-
-
-def live_files(table):
-    metadata = table.metadata
-    for manifest in manifests_of(table.io, metadata.current_snapshot):
-        for entry in read_manifest(
-            table.io, manifest, specs=metadata.specs_by_id, schema=metadata.schema
-        ):
-            if entry.status.name != "DELETED":
-                yield entry.data_file
 
 
 @pytest.mark.check

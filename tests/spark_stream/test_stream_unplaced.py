@@ -38,14 +38,6 @@ def test_a_checkpoint_that_was_given_to_the_reader_before_and_is_not_now(table, 
     assert fresh.drain(lake.read_stream("db.t", checkpoint=fresh.checkpoint)) == [(3, "Oslo")]
 
 
-@pytest.mark.soak
-def test_one_frame_drained_again_and_again(table, fresh, rows):
-    frame = fresh.read()
-    for number in range(13):
-        table.append(rows(number))
-        assert fresh.drain(frame) == [(number, "Oslo")]
-
-
 @pytest.mark.check
 def test_a_frame_serves_another_checkpoint_after_its_query(table, fresh, rows, tmp_path):
     table.append(rows(1))
