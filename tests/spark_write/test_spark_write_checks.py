@@ -148,7 +148,7 @@ def test_many_files_are_checked_on_executors_alike(
     assert lake.load_table("db.t").scan().count() == 20
 
 
-@pytest.mark.soak  # CI kills executors that wrote, in `test_spark_write_in_place`
+@pytest.mark.soak  # CI leaves files of such attempts, in `test_spark_write_in_place`
 def test_tasks_that_fail_after_they_wrote_are_tried_again(tmp_path):
     # A local session tries a task once; another number of tries is a session of its own.
     program = Path(__file__).with_name("retried_tasks.py")

@@ -89,13 +89,6 @@ def test_unpartitioned_entries_and_layout(spark, tmp_path):
     assert all(f.split_offsets == (4,) for f in files)
 
 
-def test_no_rows_no_files(spark, tmp_path):
-    for partition_by in ((), ("day(ts)",)):
-        metadata = table(tmp_path, SIMPLE, partition_by=partition_by)
-        assert write(spark, simple_rows(spark, 0), metadata) == []
-        assert files_below(tmp_path) == []
-
-
 PARTITIONINGS = [
     (["month(ts)"], {(648,), (649,), (650,), (651,)}, "ts_month=2024-01"),
     (["day(ts)"], {(19723 + d,) for d in range(100)}, "ts_day=2024-01-01"),
@@ -124,22 +117,6 @@ def test_partitions_come_from_the_rows_and_stay_in_the_files(spark, tmp_path, ca
     ).fetchone()
     assert found == (100, 100, 100, 2475.0)
     assert pq.ParquetFile(paths[0]).schema_arrow.names == ["id", "ts", "name", "x"]
-
-
-ODD_TEXTS = ["", "a/b", "50%", "x=y", " lead", "ü", "null", "__HIVE_DEFAULT_PARTITION__", "z" * 300]
-
-
-def test_odd_partition_texts_and_null_are_apart(spark, tmp_path):
-    schema = Schema((column(1, "name", I.StringType()), column(2, "n", I.IntegerType())))
-    rows = [(t, n) for n, t in enumerate([*ODD_TEXTS, None])]
-    metadata = table(tmp_path, schema, partition_by=["truncate(40, name)", "bucket(2, name)"])
-    files = write(spark, spark.createDataFrame(rows, "name string, n int"), metadata)
-    cut = {None if t is None else t[:40] for t in [*ODD_TEXTS, None]}
-    assert {f.partition[0] for f in files} == cut
-    assert sum(f.record_count for f in files) == len(rows)
-    for entry in files:
-        names = set(pq.ParquetFile(local_path(entry.file_path)).read()["name"].to_pylist())
-        assert {None if n is None else n[:40] for n in names} == {entry.partition[0]}
 
 
 def test_floats_are_partitioned_by_their_bits_rule_180(spark, tmp_path):
@@ -300,25 +277,6 @@ def test_uuid_partitions_through_arrow(spark, tmp_path, version):
     rows.unpersist()
 
 
-WRONG = Schema(
-    (
-        column(1, "a", I.IntegerType(), required=True),
-        column(2, "b", I.DateType()),
-        column(3, "s", I.StructType((column(4, "x", I.LongType(), required=True),))),
-    )
-)
-
-
-def test_every_misfit_is_in_one_error(spark, tmp_path):
-    rows = spark.sql("select 'x' b, 1 c, named_struct('y', 1) s")
-    with pytest.raises(SchemaMismatchError) as caught:
-        write(spark, rows, table(tmp_path, WRONG))
-    text = str(caught.value)
-    for part in ["'a' is missing", "'b' is date", "no column 'c'", "'s.x' is missing", "'s.y'"]:
-        assert part in text
-    assert files_below(tmp_path) == []
-
-
 BAD_VALUES = [
     (I.IntegerType(), False, "2147483648L", "does not fit into an int"),
     (I.IntegerType(), False, "-2147483649L", "does not fit into an int"),
@@ -437,17 +395,6 @@ def test_missing_columns_get_write_defaults_rules_31_to_33(spark, tmp_path):
     }  # fmt: skip
 
 
-def test_names_match_with_or_without_their_case(spark, tmp_path):
-    rows = spark.sql("select 1L ID, 'a' NaMe")
-    assert len(write(spark, rows, table(tmp_path, SIMPLE))) == 1
-    spark.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        with pytest.raises(SchemaMismatchError, match="no column 'ID'"):
-            write(spark, rows, table(tmp_path, SIMPLE))
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
-
-
 @pytest.mark.parametrize("partition_by", [(), ("bucket(2, id)",)])
 def test_files_are_sorted_and_say_so_rule_96(spark, tmp_path, partition_by):
     metadata = table(tmp_path, SIMPLE, sort_by=["name desc nulls last"], partition_by=partition_by)
@@ -467,33 +414,6 @@ def test_a_table_that_was_created_sorted_takes_unsorted_files(spark, tmp_path, o
     assert [order.order_id for order in metadata.sort_orders] == [1]
     (file,) = write(spark, simple_rows(spark, 50).coalesce(1), metadata, options=option)
     assert (file.sort_order_id, file.record_count) == (0, 50)
-
-
-def test_session_settings_are_restored_and_int96_is_never_written(spark, tmp_path):
-    schema = Schema((column(1, "tz", I.TimestamptzType()),))
-    key = "spark.sql.parquet.outputTimestampType"
-    before = spark.conf.get(key)
-    (entry,) = write(spark, spark.sql("select timestamp'2024-01-01' tz"), table(tmp_path, schema))
-    assert spark.conf.get(key) == before
-    physical = pq.ParquetFile(local_path(entry.file_path)).schema.column(0)
-    assert (physical.physical_type, "isAdjustedToUTC=true" in str(physical.logical_type)) == (
-        "INT64",
-        True,
-    )
-
-
-def test_parquet_options_reach_the_files(spark, tmp_path):
-    properties = {
-        "write.parquet.compression-codec": "gzip",
-        "write.parquet.bloom-filter-enabled.column.name": "true",
-        "write.parquet.dict-encoding-enabled.column.id": "false",
-    }
-    metadata = table(tmp_path, SIMPLE, **properties)
-    entry = write(spark, simple_rows(spark).coalesce(1), metadata)[0]
-    group = pq.ParquetFile(local_path(entry.file_path)).metadata.row_group(0)
-    assert group.column(0).compression == "GZIP"
-    assert group.column(2).bloom_filter_offset
-    assert not group.column(0).has_dictionary_page
 
 
 @pytest.mark.parametrize("in_struct", [True, only_in_check(False)])
@@ -525,10 +445,3 @@ def test_many_files_are_finished_by_executors(spark, tmp_path, monkeypatch):
     assert {f.partition for f in files} == {(0,), (1,), (2,)}
     assert sum(f.record_count for f in files) == 100
     assert stages == ["writing", "footers", "done"]
-
-
-def test_a_location_with_odd_characters(spark, tmp_path):
-    folder = tmp_path / "a b%20[c]{d}"
-    files = write(spark, simple_rows(spark), table(folder, SIMPLE, partition_by=["bucket(2, id)"]))
-    assert all(os.path.exists(local_path(f.file_path)) for f in files)
-    assert sum(f.record_count for f in files) == 100

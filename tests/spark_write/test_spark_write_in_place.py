@@ -13,7 +13,6 @@ from pyspark import TaskContext
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write import in_place, row_count
-from programs import run_program
 
 SETTING = in_place.IN_PLACE_SETTING
 ASKED = "spark.sql.frazil.test"
@@ -152,11 +151,3 @@ def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkey
         table.append(spark.range(6))
     assert ids(table) == [0, 1, 2, 3, 4, 5]
     assert len(list(tmp_path.rglob("*.parquet"))) == table.scan().plan().files.height
-
-
-@pytest.mark.soak
-def test_files_of_a_killed_executor_are_in_no_list(tmp_path):
-    program = Path(__file__).with_name("killed_executor.py")
-    beside, said = run_program(program, tmp_path).split()[-2:]
-    assert said == "right"
-    assert int(beside) > 0

@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import frazil
 from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.rows import rows_of
@@ -115,19 +114,6 @@ def test_polars(spark):
         assert tuple(second) == (None, 1.0, None, None, None, None)
     assert rows_of(spark, frame.head(0)).collect() == []
     assert kinds(rows_of(spark, frame.head(0))) == kinds(rows_of(spark, frame))
-
-
-def test_spark_tables_and_scans(spark, tmp_path):
-    df = spark.range(2)
-    assert rows_of(spark, df) is df
-    other = spark.newSession().range(2)
-    assert rows_of(spark, other) is other
-    with frazil.connect(spark, warehouse=str(tmp_path)) as lake:
-        lake.create_namespace("db")
-        table = lake.create_table("db.t", "id bigint")
-        table.append(df)
-        assert sorted(rows_of(spark, table).collect()) == [(0,), (1,)]
-        assert rows_of(spark, table.scan(where="id = 1")).collect() == [(1,)]
 
 
 @pytest.mark.parametrize(
