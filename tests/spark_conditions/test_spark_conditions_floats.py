@@ -227,13 +227,3 @@ def test_joins_by_floats(floats, rows, request, on, mode):
     joined = rows.alias("target").join(source.alias("source"), F.expr(on))
     assert {row.name for row in joined.select("name").distinct().collect()} == JOINS[on]
     assert done.rows_updated == joined.count()
-
-
-@pytest.mark.soak
-def test_rows_of_float_keys_are_replaced_and_not_added_again(shared_lake, spark):
-    table = shared_lake.create_table("db.keyed", "k double, v int")
-    rows = "select * from values ({0}, {1}), (double('NaN'), {1}), ({2}D, {1}) as t(k, v)"
-    table.append(spark.sql(rows.format("-0.0D", 1, 7)))
-    new = spark.sql(rows.format("0.0D", 2, 8))
-    done = table.upsert(new, keys="k")
-    assert (done.rows_updated, done.rows_inserted) == (2, 1)
