@@ -7,7 +7,6 @@ import pytest
 from changes_model import Model, collected, shown
 from pyspark.errors import PySparkException
 
-from ci_share import only_in_soak
 from frazil.errors import NoSuchSnapshotError, ValidationError
 
 A, B, C, D = (
@@ -88,31 +87,6 @@ def test_a_larger_vector_deletes_what_it_has_more(vectors):
         ("INSERT", 3, 2),
     ]
     assert collected(vectors.table.net_changes()) == vectors.net(-1, 3)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("version", [only_in_soak(2), 3])
-def test_many_deletes_are_read_on_the_executors(lake, tmp_path, monkeypatch, version):
-    monkeypatch.setattr("frazil.spark.session.costs.POSITION_FILES_HERE", 0)
-    model = Model(lake, tmp_path / "files", version=version, partitioned=True)
-    first, second = (
-        model.data_file([A, B, C]),
-        model.data_file([(5, "q", None, None), (*A[:1], "q", 0.0, {})]),
-    )
-    model.append(first, second)
-
-    def deleting(data, positions):
-        if version == 3:
-            return model.vector(data, positions)
-        named = {(data.file.file_path, place) for place in positions}
-        return model.position_file(named, data.file.partition, scoped=False)
-
-    one, two = deleting(first, {0}), deleting(second, {1})
-    model.delta([one, two])
-    model.delta([deleting(first, {0, 2})], [one])
-    model.overwrite([model.data_file([A, B])], [first])
-    assert collected(model.table.changes()) == model.changelog(-1, 3)
-    assert collected(model.table.changes(model.ids[0])) == model.changelog(0, 3)
 
 
 @pytest.mark.check
