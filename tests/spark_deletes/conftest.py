@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from frazil.planning.plan import plan as plan_of
+from frazil.spark.delete_files.write import write_deletes
 from frazil.spark.session import costs
 
 
@@ -46,3 +47,17 @@ def planned():
         return made, dict(zip(made.files["file_path"], made.files["ordinal"], strict=True))
 
     return found
+
+
+@pytest.fixture
+def write(places, planned):
+    """Writes deletes of the places of a table's files, which are given by path."""
+
+    def made(table, wanted, *, io=None, **more):
+        plan, ordinals = planned(table)
+        rows = places(
+            [(ordinals[path], n) for path, found in wanted.items() for n in sorted(found)]
+        )
+        return write_deletes(rows, plan=plan, metadata=table.metadata, io=io or table.io, **more)
+
+    return made

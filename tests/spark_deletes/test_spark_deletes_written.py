@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -54,11 +53,6 @@ def every(ids, step, start=0):
     return {path: set(range(start, len(rows), step)) for path, rows in ids.items()}
 
 
-def pairs(wanted, ordinals):
-    """As (ordinal, position)."""
-    return [(ordinals[path], n) for path, found in wanted.items() for n in sorted(found)]
-
-
 def left(ids, deleted):
     """The ids of rows that stay."""
     return sorted(
@@ -88,90 +82,34 @@ def commit(table, written: WrittenDeletes):
     )
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("version", "granularity", "way_taken"),
-    [
-        only_in_soak(2, "file", "driver"),
-        only_in_soak(2, "file", "executors"),
-        only_in_soak(2, "partition", "driver"),
-        only_in_soak(2, "partition", "kept by executors"),
-        only_in_soak(3, "file", "driver"),
-        (3, "partition", "executors"),
-        only_in_soak(3, "file", "kept by executors"),
-    ],
-)
-def test_files_of_several_specs(lake, spark, places, planned, way, version, granularity, way_taken):
-    table = several_specs(lake, spark, version)
-    ids = ids_by_place(table)
-    wanted = every(ids, 7)
-    plan, ordinals = planned(table)
-    with way(way_taken):
-        written = write_deletes(
-            places(pairs(wanted, ordinals)),
-            plan=plan,
-            metadata=table.metadata,
-            io=table.io,
-            granularity=granularity,
-        )
-    assert places_of(written.added) == wanted
-    assert written.deleted_rows == sum(map(len, wanted.values()))
-    assert set(written.referenced_paths) == set(wanted)
-    assert written.removed == ()
-    files = {f.file_path: (f.spec_id, f.partition) for f in added_files(table)}
-    for delete in written.added:
-        about = {path for path, _ in rows_of(delete)}
-        assert {files[path] for path in about} == {(delete.spec_id, delete.partition)}
-        assert delete.file_path.rsplit(".", 1)[0].endswith("-deletes")
-        if version == 2 and granularity == "file":
-            assert len(about) == 1
-    if version == 2:
-        # A delete file lies beside its data files.
-        folders = {local(path).parent for path in files}
-        assert {local(path).parent for path in written.paths} == folders
-    if granularity == "partition" and version == 2 and way_taken == "driver":
-        assert len(written.added) == len(set(map(repr, files.values())))
-    commit(table, written)
-    assert read(table) == left(ids, wanted)
-    assert not list(Path(str(local(table.metadata.location))).rglob(".*.crc"))
-
-
 def added_files(table):
     """Entries of data files."""
     return [
         entry.data_file
-        for manifest in table_manifests(table)
+        for manifest in avro.manifests_of(table.io, table.current_snapshot)
         for entry in read_entries(table.io, table.metadata, manifest)
         if entry.data_file.is_data
     ]
 
 
-def table_manifests(table):
-    return avro.manifests_of(table.io, table.current_snapshot)
-
-
 @pytest.mark.check
 @pytest.mark.parametrize(("version", "way_taken"), these([(2, "driver")], [2, 3], WAYS))
-def test_later_deletes_take_over_those_of_one_file(
-    lake, spark, places, planned, way, version, way_taken
-):
+def test_later_deletes_take_over_those_of_one_file(lake, spark, write, way, version, way_taken):
     table = several_specs(lake, spark, version)
     ids = ids_by_place(table)
     first, second = every(ids, 5), every(ids, 3)
     untouched = max(first)
     del second[untouched]
-    plan, ordinals = planned(table)
-    before = write_deletes(
-        places(pairs(first, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-    )
+    before = write(table, first)
     commit(table, before)
-    plan, ordinals = planned(table)
     with way(way_taken):
-        after = write_deletes(
-            places(pairs(second, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-        )
+        after = write(table, second)
     both = {path: first[path] | second[path] for path in second}
     assert places_of(after.added) == both
+    specs = {f.file_path: (f.spec_id, f.partition) for f in added_files(table)}
+    for delete in after.added:
+        about = {specs[path] for path, _ in rows_of(delete)}
+        assert about == {(delete.spec_id, delete.partition)}
     assert after.deleted_rows == sum(len(second[path] - first[path]) for path in second)
     keys = {(f.file_path, f.content_offset) for f in before.added}
     kept = {(f.file_path, f.content_offset) for f in before.added
@@ -183,11 +121,8 @@ def test_later_deletes_take_over_those_of_one_file(
     live = sum(map(len, both.values())) + len(first[untouched])
     assert int(summary["total-position-deletes"]) == live
 
-    plan, ordinals = planned(table)
     with way(way_taken):
-        again = write_deletes(
-            places(pairs(second, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-        )
+        again = write(table, second)
     assert again == WrittenDeletes()
 
 
@@ -200,17 +135,14 @@ def test_later_deletes_take_over_those_of_one_file(
         (3, {}),
     ],
 )
-def test_the_next_read_knows_what_was_written(lake, spark, places, planned, version, properties):
+def test_the_next_read_knows_what_was_written(lake, spark, write, version, properties):
     """Beside what earlier deletes delete, which the same process wrote or read."""
     table = several_specs(lake, spark, version, **properties)
     ids = ids_by_place(table)
     deleted = {path: set() for path in ids}
     for start in (0, 1, 70):
-        plan, ordinals = planned(table)
         new = every(ids, 97 if start else 5, start)
-        written = write_deletes(
-            places(pairs(new, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-        )
+        written = write(table, new)
         commit(table, written)
         deleted = {path: found | new[path] for path, found in deleted.items()}
         table.refresh()
@@ -228,20 +160,13 @@ def test_the_next_read_knows_what_was_written(lake, spark, places, planned, vers
 @pytest.mark.parametrize(
     "way_taken", [*map(only_in_soak, ("driver", "executors")), "kept by executors"]
 )
-def test_vectors_of_an_upgraded_table(lake, spark, places, planned, way, way_taken):
+def test_vectors_of_an_upgraded_table(lake, spark, write, way, way_taken):
     """A vector holds what position delete files of both granularities do; shared ones stay."""
     table = several_specs(lake, spark, 2)
     ids = ids_by_place(table)
     shared, own, new = every(ids, 11), every(ids, 13), every(ids, 17)
     for deleted, granularity in ((shared, "partition"), (own, "file")):
-        plan, ordinals = planned(table)
-        written = write_deletes(
-            places(pairs(deleted, ordinals)),
-            plan=plan,
-            metadata=table.metadata,
-            io=table.io,
-            granularity=granularity,
-        )
+        written = write(table, deleted, granularity=granularity)
         commit(table, written)
         if granularity == "partition":
             of_one = {f.file_path for f in written.added if f.referenced_data_file is not None}
@@ -251,11 +176,8 @@ def test_vectors_of_an_upgraded_table(lake, spark, places, planned, way, way_tak
             assert {f.file_path for f in written.removed} == of_one
             of_one = {f.file_path for f in written.added}
     table.upgrade(3)
-    plan, ordinals = planned(table)
     with way(way_taken):
-        written = write_deletes(
-            places(pairs(new, ordinals)), plan=plan, metadata=table.metadata, io=table.io
-        )
+        written = write(table, new)
     everything = {path: shared[path] | own[path] | new[path] for path in ids}
     assert places_of(written.added) == everything
     assert {f.file_path for f in written.removed} == of_one
@@ -284,7 +206,7 @@ def test_a_file_that_a_table_holds_twice(lake, spark):
 
 
 @pytest.mark.parametrize("way_taken", [only_in_soak("driver"), "executors"])
-def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
+def test_a_full_file_is_closed(lake, spark, write, way, way_taken):
     """Files near the target size, and of row groups as the properties say."""
     table = lake.create_table(
         "db.t", "id bigint", format_version=2,
@@ -295,16 +217,9 @@ def test_a_full_file_is_closed(lake, spark, places, planned, way, way_taken):
     )  # fmt: skip
     table.append(spark.range(20_000).coalesce(1))
     ids = ids_by_place(table)
-    plan, ordinals = planned(table)
     wanted = every(ids, 1)
     with way(way_taken):
-        written = write_deletes(
-            places(pairs(wanted, ordinals)),
-            plan=plan,
-            metadata=table.metadata,
-            io=table.io,
-            target_size=40_000,
-        )
+        written = write(table, wanted, target_size=40_000)
     assert places_of(written.added) == wanted
     assert len(written.added) > 3
     assert all(len(file.split_offsets) > 1 for file in written.added[:-1])
@@ -361,7 +276,7 @@ def test_positions_beyond_32_bits(lake, spark, places, planned, way, version, wa
     wanted = {path: {0, 2**31 - 1, 2**31, 2**32 + 5, 2**37 - 1}}
     with way(way_taken):
         written = write_deletes(
-            places(pairs(wanted, ordinals)),
+            places([(ordinals[path], n) for n in sorted(wanted[path])]),
             plan=replace(plan, files=rows),
             metadata=table.metadata,
             io=table.io,
@@ -428,36 +343,25 @@ def below(table):
     return {str(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_files_of_a_failed_write_are_removed(lake, spark, places, planned):
+def test_files_of_a_failed_write_are_removed(lake, spark, write):
     table = several_specs(lake, spark, 2)
     before = below(table)
-    plan, ordinals = planned(table)
-    rows = places(pairs(every(ids_by_place(table), 7), ordinals))
     with pytest.raises(StorageError, match="no space left"):
-        write_deletes(rows, plan=plan, metadata=table.metadata, io=FullStore(3))
+        write(table, every(ids_by_place(table), 7), io=FullStore(3))
     assert below(table) == before
 
 
 @pytest.mark.parametrize(
     "way_taken", [only_in_soak("driver"), "executors", only_in_soak("kept by executors")]
 )
-def test_an_earlier_delete_that_cannot_be_read(lake, spark, places, planned, way, way_taken):
+def test_an_earlier_delete_that_cannot_be_read(lake, spark, write, way, way_taken):
     table = several_specs(lake, spark, 3)
     ids = ids_by_place(table)
-    plan, ordinals = planned(table)
-    first = write_deletes(
-        places(pairs(every(ids, 5), ordinals)), plan=plan, metadata=table.metadata, io=table.io
-    )
+    first = write(table, every(ids, 5))
     commit(table, first)
-    plan, ordinals = planned(table)
     local(first.added[-1].file_path).write_bytes(b"PFA1")
     table.io.caches["deletes"].clear()
     before = below(table)
     with way(way_taken), pytest.raises((InvalidDataFileError, MissingFileError, StorageError)):
-        write_deletes(
-            places(pairs(every(ids, 7), ordinals)),
-            plan=plan,
-            metadata=table.metadata,
-            io=table.io,
-        )
+        write(table, every(ids, 7))
     assert below(table) == before
