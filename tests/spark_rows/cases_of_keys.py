@@ -7,7 +7,6 @@ from row_case import Bench, Case
 
 from frazil.errors import PredicateError, ValidationError
 
-NAN = float("nan")
 KV = "id int, v int"
 ODD = "`a.b` int, `x y` int, `q``t` string, `it's` int, source int, target int, `ünï` int"
 
@@ -81,16 +80,6 @@ def _self_merge(bench: Bench) -> None:
     table.merge(shifted, ["id"]).when_matched_update_all().when_not_matched_insert_all().execute()
 
 
-def _random_source(bench: Bench) -> None:
-    """A row that is there in one look and not in the next would be changed and added."""
-    source = bench.spark.range(20).where("rand() < 0.5").selectExpr("int(id) as id", "-1 as v")
-    done = bench.table.upsert(source.repartition(2), "id")
-    assert done.rows_inserted == 0
-    assert bench.table.count() == 20
-    bench.table.update({"v": 1}, "v = -1")
-    bench.table.update({"v": 1}, "true")
-
-
 def _metadata_names(bench: Bench) -> None:
     table = bench.table
     ddl = "_pos int, _file string, _row_id bigint, place int, _frazil_place int, _frazil_clause int"
@@ -111,21 +100,6 @@ def _far_years(bench: Bench) -> None:
         "select 7 id, date'+12000-01-01' d, timestamp_ntz'-0100-01-01 00:00:00' t"
     )
     bench.table.merge(source, ["d", "t"]).when_matched_update({"id": "source.id"}).execute()
-
-
-def _sub_queries(bench: Bench) -> None:
-    table = bench.table
-    bench.frame("k int", (1,), (2,)).createOrReplaceTempView("rows_listed")
-    source = bench.frame(KV, (1, 10), (3, 30), (5, 50))
-    (
-        table.merge(source, "target.id = source.id and target.id in (select k from rows_listed)")
-        .when_matched_update({"v": "source.v + (select max(k) from rows_listed)"})
-        .when_not_matched_insert_all(condition="source.id not in (select k + 2 from rows_listed)")
-        .when_not_matched_by_source_delete(
-            condition="exists (select 1 from rows_listed where k = target.v)"
-        )
-        .execute()
-    )
 
 
 def _both_delta_names(bench: Bench) -> None:
@@ -149,20 +123,6 @@ CASES = (
         after=[(1, 10), (None, 3), (None, 21), (3, 3)],
     ),
     Case(
-        name="NaN equals NaN and -0.0 equals 0.0",
-        in_ci=False,
-        ddl="k double, v int, f float",
-        rows=[[(NAN, 1, NAN), (-0.0, 2, -0.0)], [(1.0, 3, 1.0), (None, 4, None)]],
-        do=lambda b: [
-            b.table.merge(b.frame("k double, v int", (NAN, 10), (0.0, 20), (None, 40)), ["k"])
-            .when_matched_update({"v": "source.v"})
-            .execute(),
-            b.table.update({"v": "v + 1"}, "f > 5"),
-            b.table.delete("f = 1"),
-        ],
-        after=[(NAN, 11, NAN), (-0.0, 20, -0.0), (None, 4, None)],
-    ),
-    Case(
         name="keys of structs and of fields, NULL inside and outside",
         ddl="s struct<x: int>, v int",
         rows=[[((1,), 1), ((None,), 2), (None, 3)]],
@@ -181,38 +141,6 @@ CASES = (
             b.table.upsert(b.frame("s struct<x: int>, v int", ((1,), 9), ((2,), 8))),
         ],
         after=[((1,), 9), ((2,), 8)],
-    ),
-    Case(
-        name="equal keys of fields in the source",
-        in_ci=False,
-        ddl="s struct<x: int>, count int",
-        rows=[[((1,), 1)]],
-        do=_upsert("s struct<x: int>, count int", ((4,), 1), ((4,), 2), keys=["s.x"]),
-        refused=ValidationError,
-        says="2 rows have the keys s.x=4",
-    ),
-    Case(
-        name="two rows of the source for a row of the table",
-        ddl=KV,
-        rows=[[(1, 1), (2, 2)]],
-        do=lambda b: (
-            b.table.merge(b.frame(KV, (1, 7), (1, 8)), ["id"])
-            .when_matched_update_all()
-            .when_not_matched_insert_all()
-            .execute()
-        ),
-        refused=ValidationError,
-        says="2 rows of the source match one row of the table",
-    ),
-    Case(
-        name="two rows of the source for a row that is deleted",
-        in_ci=False,
-        ddl=KV,
-        rows=[[(1, 1), (2, 2)]],
-        do=lambda b: (
-            b.table.merge(b.frame(KV, (1, 7), (1, 8)), ["id"]).when_matched_delete().execute()
-        ),
-        after=[(2, 2)],
     ),
     Case(
         name="names with dots, blanks, quotes, and the aliases as names",
@@ -253,40 +181,11 @@ CASES = (
         after=[(1, 1, 1, "m"), (3, 30, 31, "u"), (4, 4, 5, "q"), (6, 6, 6, "z"), (9, 9, 9, "m")],
     ),
     Case(
-        name="partition values change",
-        in_ci=False,
-        ddl="id int, p string",
-        partition_by=["p", "bucket(4, id)"],
-        rows=[[(1, "a"), (2, "a b/=%"), (3, None)]],
-        do=lambda b: [
-            b.table.update({"p": "concat(p, '?')", "id": "id + 10"}, "p is not null and id > 1"),
-            b.table.upsert(b.frame("id int, p string", (3, "c"), (12, None)), "id"),
-        ],
-        after=[(1, "a"), (3, "c"), (12, None)],
-    ),
-    Case(
         name="a source that reads the table",
         ddl=KV,
         rows=[[(1, 1), (2, 2)], [(3, 3)]],
         do=_self_merge,
         after=[(1, 1), (2, 10), (3, 20), (4, 30)],
-    ),
-    Case(
-        name="a random source",
-        in_ci=False,
-        ddl=KV,
-        rows=["select int(id) as id, 0 as v from range(20)"],
-        do=_random_source,
-        after=[(n, 1) for n in range(20)],
-        both=True,
-    ),
-    Case(
-        name="sub-queries in the match, in conditions and in values",
-        in_ci=False,
-        ddl=KV,
-        rows=[[(1, 1), (2, 2), (3, 3), (4, 1)]],
-        do=_sub_queries,
-        after=[(1, 12), (3, 3), (5, 50)],
     ),
     Case(
         name="years that Python does not know",

@@ -6,13 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from row_case import Case, as_multiset, rows_of, session_with
 
 from ci_share import only_in_soak
-from frazil.format.manifests import Content, DataFile
 from frazil.spark.lake import Lake
 from programs import run_program
 
@@ -72,27 +69,15 @@ def test_a_staged_merge_is_published(rows_lake: Lake, spark: Any) -> None:
 
 @BY_MARKS
 def test_rows_that_equality_deletes_of_others_took_stay_away(
-    rows_lake: Lake, tmp_path: Path, mode: str, version: int
+    rows_lake: Lake, mode: str, version: int
 ) -> None:
     """A later row of the same key is another row: the old delete does not apply to it."""
     bench = Case(
         name="four rows", ddl=KV, rows=[[(1, 1), (2, 2), (3, 3), (None, 4)]], do=lambda _: None
     ).made(rows_lake, mode, version)
     table = bench.table
-    path = tmp_path / "keys.parquet"
-    column = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
-    pq.write_table(pa.table([pa.array([2, None], pa.int32())], schema=pa.schema([column])), path)
-    table.files.row_delta(
-        added_deletes=[
-            DataFile(
-                content=Content.EQUALITY_DELETES,
-                file_path=f"file://{path}",
-                record_count=2,
-                file_size_in_bytes=path.stat().st_size,
-                equality_ids=(1,),
-            )
-        ]
-    )
+    gone = bench.frame("id int, op string", (2, "d"), (None, "d"))
+    table.apply_changes(gone, keys="id", op="op", mode="equality-deletes")
     assert table.delete("v = 2 or v = 4").changes_nothing
     assert table.update({"v": "v + 100"}, "id <> 3").rows_updated == 1
     done = table.upsert(bench.frame(KV, (2, 22), (3, 33)), "id")
