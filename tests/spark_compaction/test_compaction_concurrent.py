@@ -24,17 +24,6 @@ def partitioned(lake, version, **more):
     return made
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("version", [only_in_soak(2), 3])
-def test_rows_that_are_appended_meanwhile_stay(lake, version):
-    made = partitioned(lake, version)
-    other = made.other()
-    hear = when(2, lambda: made.append(*range(100, 110), table=other))
-    result = made.table.compact(min_input_files=2, on_progress=hear)
-    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
-    made.check()
-
-
 @pytest.mark.check
 def test_without_the_starting_sequence_number_such_an_upsert_takes_its_partition_back(lake):
     made = partitioned(lake, 2)

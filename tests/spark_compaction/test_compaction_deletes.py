@@ -1,11 +1,9 @@
 """Equality deletes become positions or vectors; position deletes become fewer files, or vectors."""
 
 import pytest
-from compacted_tables import Modelled, files_in_metadata, files_on_disk
+from compacted_tables import Modelled
 
 from ci_share import one_of_each, only_in_soak
-from frazil.errors import ConflictError
-from frazil.spark.maintenance.compaction import conversion
 from frazil.spark.session import costs
 
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
@@ -72,32 +70,6 @@ def test_tables_without_deletes_and_of_version_1_stay(lake):
     assert made.table.convert_equality_deletes().snapshot_id is None
     made.append(1, 2)
     assert made.table.convert_equality_deletes().snapshot_id is None
-
-
-@pytest.mark.soak
-def test_a_conversion_that_always_conflicts_leaves_nothing(lake, monkeypatch):
-    made = Modelled(lake, version=3, properties=MERGE_ON_READ)
-    made.append(*range(20))
-    made.delete_by_keys({"id": [1, 3]})
-    before = files_on_disk(made.table)
-    deleted = iter(range(4, 20))
-    real = conversion.write_deletes
-
-    def write(*arguments, **more):
-        written = real(*arguments, **more)
-        number = next(deleted)
-        made.delete(f"id = {number}", lambda r: r[0] == number, made.other())
-        return written
-
-    monkeypatch.setattr(conversion, "write_deletes", write)
-    with pytest.raises(ConflictError):
-        made.table.convert_equality_deletes()
-    made.check()
-    monkeypatch.undo()
-    assert files_on_disk(made.table) == files_in_metadata(made.other())
-    assert files_on_disk(made.table) > before
-    made.table.convert_equality_deletes()
-    made.check()
 
 
 @pytest.mark.check

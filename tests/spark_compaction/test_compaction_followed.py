@@ -110,23 +110,6 @@ def test_threads_that_delete_again_and_again_let_it_commit(lake, monkeypatch):
     assert set(ids(made)) == set(range(60)) - {2, 3, 20, 22, 24}
 
 
-@pytest.mark.parametrize("rival", [*map(only_in_soak, ["update", "delete", "whole partition"])])
-def test_without_row_ids_copies_go_on_as_well(lake, rival):
-    """In version 2 the new files' footers say where each row comes from."""
-    made = Modelled(lake, version=2, by=("part",), properties=MARKED)
-    made.append(*range(60), files=3)
-    other = made.other()
-    hear = when(2, lambda: RIVALS[rival](made, other))
-    result = made.table.compact(min_input_files=2, on_progress=hear)
-    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 0)
-    made.check()
-    assert files_on_disk(made.table) >= files_in_metadata(made.other())
-    made.delete("id = 12", lambda r: r[0] == 12)
-    made.table.refresh().compact(rewrite_all=True)
-    made.check()
-    assert made.delete_files() == []
-
-
 def by_key(made):
     made.delete_by_keys({"id": [2, 3]}, partition=(0,))
 

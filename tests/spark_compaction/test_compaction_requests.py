@@ -18,7 +18,6 @@ from compacted_tables import (
 )
 
 import frazil
-from frazil.errors import InvalidDataFileError
 from frazil.format.manifests import Content, DataFile
 from s3_counted import Fault, counted_s3
 
@@ -126,33 +125,6 @@ def test_deletes_are_read_once_and_their_rows_left_out(made, store):
     expected = Counter({r: n for r, n in every_row().items() if r[0] not in gone})
     assert rows_of(made) == expected
     assert seen.depth <= 20
-
-
-@pytest.mark.check
-def test_a_group_that_cannot_be_read_fails_alone(made, store):
-    lost = made.inspect.data_files()["file_path"][0]
-    made.io.delete_many([lost])
-    made.io.write(lost, b"PAR1 is not all of it PAR1")
-    result = made.compact(min_input_files=2, partial_progress_enabled=True)
-    assert (result.failed_data_files_count, result.added_data_files_count) == (3, 3)
-    paths = set(made.inspect.data_files()["file_path"])
-    assert lost in paths
-    assert files_on_disk(made) == files_in_metadata(made)
-    with pytest.raises(InvalidDataFileError, match=lost):
-        made.compact(min_input_files=2)
-
-
-@pytest.mark.check
-def test_nothing_is_left_of_a_compaction_that_is_stopped(made, store):
-    before = {file.path for file in made.io.list(made.location)}
-
-    def stop(progress):
-        if progress.groups_done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        made.compact(min_input_files=2, on_progress=stop)
-    assert {file.path for file in made.io.list(made.location)} == before
 
 
 @pytest.mark.check
