@@ -73,18 +73,6 @@ def test_keys_that_are_converted_show_which_files_are_worth_a_rewrite(lake, vers
     assert sorted(file["record_count"] for file in made.data_files()) == [5, 20]
 
 
-@pytest.mark.check
-def test_several_position_delete_files_of_a_file_become_one(lake):
-    made = Modelled(lake, version=2, properties=MOR)
-    made.append(*range(200))
-    for number in (3, 5, 9):
-        made.delete(f"id = {number}", lambda r, n=number: r[0] == n)
-    result = made.table.optimize()
-    made.check()
-    assert result.after.is_empty
-    assert len(made.delete_files()) <= 1
-
-
 def test_position_delete_files_become_vectors_after_an_upgrade(lake):
     made = Modelled(lake, version=2, properties=MOR)
     made.append(*range(200))
