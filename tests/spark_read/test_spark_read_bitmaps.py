@@ -96,16 +96,6 @@ def test_a_far_position_is_no_long_array(spark: SparkSession) -> None:
     check(spark, made, deleted)
 
 
-def test_the_same_sets_are_handed_over_once(spark: SparkSession) -> None:
-    cache = BoundedCache[ArrayBitmaps](1 << 20)
-    sets = words_of({0: {1}})
-    first = bitmaps_of_words(spark, sets, cache)
-    assert bitmaps_of_words(spark, sets, cache) is first
-    assert bitmaps_of_words(spark, words_of({0: {1}}), cache) is not first
-    assert bitmaps_of_words(spark, {1: sets[0]}, cache) is not first
-    assert bitmaps_of_words(spark.newSession(), sets, cache) is not first
-
-
 def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
     made = made_of(spark, words_of(CASES["the edges of words"]))
     rows = spark.createDataFrame(ROWS, f"{ORDINAL} long, {POSITION} long")
@@ -114,13 +104,3 @@ def test_rows_that_share_a_value_can_be_joined(spark: SparkSession) -> None:
     common = left.join(right, POSITION).select(POSITION).collect()
     gone = {0, 63, 64, 127, 128, 199, 62, 65}
     assert {row[0] for row in common} == set(range(200)) - gone
-
-
-def test_what_was_used_longest_ago_is_forgotten(spark: SparkSession) -> None:
-    kept = BoundedCache[ArrayBitmaps](1 << 20)
-    oldest, newest = words_of({0: {1}}), words_of({0: {1}})
-    first = bitmaps_of_words(spark, oldest, kept)
-    last = bitmaps_of_words(spark, newest, kept)
-    kept.resize(kept.size_in_bytes - 1)
-    assert bitmaps_of_words(spark, newest, kept) is last
-    assert bitmaps_of_words(spark, oldest, kept) is not first

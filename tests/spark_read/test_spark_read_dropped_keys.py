@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,9 +25,9 @@ def with_id(name: str, kind: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, kind, metadata={"PARQUET:field_id": str(field_id)})
 
 
-def delete_keys(table: Any, folder: Path, ids: Sequence[int], column: pa.Field, keys: Any) -> None:
+def delete_keys(table: Any, ids: Sequence[int], column: pa.Field, keys: Any) -> None:
     """Commit an equality delete file of one top-level column."""
-    path = folder / f"keys-{len(list(folder.iterdir()))}.parquet"
+    path = Path(table.location.removeprefix("file://")) / "data" / f"keys-{uuid4()}.parquet"
     pq.write_table(pa.table([pa.array(keys, column.type)], schema=pa.schema([column])), path)
     file = DataFile(
         content=Content.EQUALITY_DELETES,
@@ -63,18 +64,14 @@ def key(city: str | None) -> Any:
 @pytest.mark.parametrize(
     "dropped", [["s.at.city"], only_in_soak(["s.at"]), ["s.at.city", "s.at"], only_in_soak(["s"])]
 )
-def test_a_field_dropped_from_a_struct(
-    lake: Lake, spark: Any, tmp_path: Path, dropped: list[str]
-) -> None:
+def test_a_field_dropped_from_a_struct(lake: Lake, spark: Any, dropped: list[str]) -> None:
     table = lake.create_table("db.t", DDL)
     assert [table.schema.find_field(name).field_id for name in ("s.x", "s.at", "s.at.city")] == [
         3, 4, 5,
     ]  # fmt: skip
     table.append(spark.sql(PLACES))
-    folder = tmp_path / "keys"
-    folder.mkdir()
     # A NULL key takes the rows whose struct is NULL (rule 231).
-    delete_keys(table, folder, [5], CITY, [key("Oslo"), key(None)])
+    delete_keys(table, [5], CITY, [key("Oslo"), key(None)])
     before = table.current_snapshot.snapshot_id
     for name in dropped:
         with table.update_schema() as update:
@@ -96,13 +93,11 @@ def test_a_field_dropped_from_a_struct(
 
 
 @pytest.mark.check
-def test_a_name_that_was_given_again(lake: Lake, spark: Any, tmp_path: Path) -> None:
+def test_a_name_that_was_given_again(lake: Lake, spark: Any) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(spark.sql(PLACES))
-    folder = tmp_path / "keys"
-    folder.mkdir()
-    delete_keys(table, folder, [3], X, [{"x": 2}])
-    delete_keys(table, folder, [5], CITY, [key("Oslo")])
+    delete_keys(table, [3], X, [{"x": 2}])
+    delete_keys(table, [5], CITY, [key("Oslo")])
     with table.update_schema() as update:
         update.delete_column("s.x")
         update.delete_column("s.at.city")
@@ -118,9 +113,7 @@ def test_a_name_that_was_given_again(lake: Lake, spark: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.check
-def test_the_default_of_a_dropped_column_is_compared(
-    lake: Lake, spark: Any, tmp_path: Path
-) -> None:
+def test_the_default_of_a_dropped_column_is_compared(lake: Lake, spark: Any) -> None:
     table = lake.create_table("db.t", DDL, format_version=3)
     table.append(spark.sql(PLACES))
     with table.update_schema() as update:
@@ -132,32 +125,28 @@ def test_the_default_of_a_dropped_column_is_compared(
             "union all select 6L, null, 7"
         )
     )
-    folder = tmp_path / "keys"
-    folder.mkdir()
     level = table.schema.find_field("s.level").field_id
     kind = table.schema.find_field("kind").field_id
     delete_keys(
-        table, folder, [level], with_id("s", pa.struct([with_id("level", pa.int32(), level)]), 2),
+        table, [level], with_id("s", pa.struct([with_id("level", pa.int32(), level)]), 2),
         [{"level": 3}],
     )  # fmt: skip
     assert [row["id"] for row in rows(table)] == [4, 5, 6]
     with table.update_schema() as update:
         update.delete_column("s.level")
     assert [row["id"] for row in rows(table)] == [4, 5, 6]
-    delete_keys(table, folder, [kind], with_id("kind", pa.int32(), kind), [7])
+    delete_keys(table, [kind], with_id("kind", pa.int32(), kind), [7])
     assert [row["id"] for row in rows(table)] == [5]
     with table.update_schema() as update:
         update.delete_column("kind")
     assert [row["id"] for row in rows(table)] == [5]
 
 
-def test_a_key_in_a_list_is_refused(lake: Lake, spark: Any, tmp_path: Path) -> None:
+def test_a_key_in_a_list_is_refused(lake: Lake, spark: Any) -> None:
     table = lake.create_table("db.t", "id bigint, l array<struct<x: int>>")
     table.append(spark.sql("select 1L id, array(named_struct('x', 1)) l"))
-    folder = tmp_path / "keys"
-    folder.mkdir()
     inner = table.schema.find_field("l.element.x").field_id
-    delete_keys(table, folder, [inner], with_id("x", pa.int32(), inner), [1])
+    delete_keys(table, [inner], with_id("x", pa.int32(), inner), [1])
     with pytest.raises(UnsupportedError, match=r"'l.element.x', which is in a list"):
         rows(table)
 
@@ -189,22 +178,18 @@ FORGOTTEN = {
 @pytest.mark.parametrize(
     "case", [c if c in ("promoted", "timestamp") else only_in_soak(c) for c in FORGOTTEN]
 )
-def test_a_key_of_no_schema_has_the_type_of_its_file(
-    lake: Lake, spark: Any, tmp_path: Path, case: str
-) -> None:
+def test_a_key_of_no_schema_has_the_type_of_its_file(lake: Lake, spark: Any, case: str) -> None:
     kind, stored, value = FORGOTTEN[case]
     table = lake.create_table("db.t", f"data string, k {kind}")
     table.append(spark.sql(f"select 'gone' data, cast({value} as {kind}) k union all "
                            f"select 'keep', null").coalesce(1))  # fmt: skip
-    folder = tmp_path / "keys"
-    folder.mkdir()
     [[key]] = spark.sql(f"select cast({value} as {kind})").collect()
     for one in stored:
         if one == pa.int64() and kind == "int":
             with table.update_schema() as update:
                 update.update_column("k", "bigint")
         zoned = key.replace(tzinfo=UTC) if isinstance(key, datetime) else key
-        delete_keys(table, folder, [2], with_id("k", one, 2), [zoned])
+        delete_keys(table, [2], with_id("k", one, 2), [zoned])
     with table.update_schema() as update:
         update.delete_column("k")
     table.append(spark.sql("select 'new' data"))
@@ -221,12 +206,10 @@ def test_a_key_of_no_schema_has_the_type_of_its_file(
         assert rows(table.refresh()) == [{"data": "keep"}, {"data": "new"}]
 
 
-def test_a_nested_key_of_no_schema(lake: Lake, spark: Any, tmp_path: Path) -> None:
+def test_a_nested_key_of_no_schema(lake: Lake, spark: Any) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(spark.sql(PLACES))
-    folder = tmp_path / "keys"
-    folder.mkdir()
-    delete_keys(table, folder, [5], CITY, [key("Oslo")])
+    delete_keys(table, [5], CITY, [key("Oslo")])
     for name in ("s.at.city", "s.at"):
         with table.update_schema() as update:
             update.delete_column(name)
@@ -238,16 +221,14 @@ def test_a_nested_key_of_no_schema(lake: Lake, spark: Any, tmp_path: Path) -> No
     assert [row["id"] for row in rows(table)] == [2, 3, 4]
 
 
-def test_a_default_that_is_forgotten_is_not_guessed(lake: Lake, spark: Any, tmp_path: Path) -> None:
+def test_a_default_that_is_forgotten_is_not_guessed(lake: Lake, spark: Any) -> None:
     """Rows from before the column had its default value there, which its schema told."""
     table = lake.create_table("db.t", "id bigint", format_version=3)
     table.append(spark.range(2))
     with table.update_schema() as update:
         update.add_column("kind", "int", default=7)
-    folder = tmp_path / "keys"
-    folder.mkdir()
     table.append(spark.sql("select 2L id, 8 kind"))
-    delete_keys(table, folder, [2], with_id("kind", pa.int32(), 2), [8])
+    delete_keys(table, [2], with_id("kind", pa.int32(), 2), [8])
     with table.update_schema() as update:
         update.delete_column("kind")
     assert [row["id"] for row in rows(table)] == [0, 1]

@@ -112,39 +112,6 @@ def test_data_and_equality_deletes(tmp_path: Path, case: tuple[str, str], pages:
     assert found.cast(plain.type).equals(plain)
 
 
-LIST = I.ListType(3, I.LongType())
-MAP = I.MapType(5, I.StringType(), 6, I.TimestampType())
-NESTED = I.StructType((I.NestedField(2, "l", LIST), I.NestedField(4, "m", MAP)))
-NESTED_ROWS = [
-    {"l": [1, None, 2**40], "m": [("a", datetime(2024, 1, 1)), ("b", None)]},
-    {"l": [], "m": None},
-    None,
-    {"l": None, "m": []},
-] * 3  # fmt: skip
-
-
-def arrow_field(name: str, kind: pa.DataType, number: int, *, nullable: bool = True) -> pa.Field:
-    return pa.field(name, kind, nullable, {"PARQUET:field_id": str(number)})
-
-
-@pytest.mark.parametrize("pages", PAGES)
-@pytest.mark.parametrize(("of_text", "of_integers"), list(zip(OF_TEXT, OF_INTEGERS, strict=True)))
-def test_nested_columns(tmp_path: Path, of_text: str, of_integers: str, pages: str) -> None:
-    key = arrow_field("key", pa.string(), 5, nullable=False)
-    of_map = pa.map_(key, arrow_field("value", pa.timestamp("us"), 6))
-    of_list = pa.list_(arrow_field("element", pa.int64(), 3))
-    kind = pa.struct([arrow_field("l", of_list, 2), arrow_field("m", of_map, 4)])
-    stored = pa.table([pa.array(NESTED_ROWS, kind)], schema=pa.schema([arrow_field("c", kind, 1)]))
-    path = tmp_path / "d.parquet"
-    leaves = {"l.list.element": of_integers, "m.key_value.key": of_text}
-    leaves["m.key_value.value"] = of_integers
-    write(path, stored, pages=pages, **{f"c.{leaf}": each for leaf, each in leaves.items()})
-    part = FilePart(path=f"file://{path}", file_format="parquet")
-    field = I.NestedField(1, "c", NESTED)
-    ((_, _, (found,)),) = read_batches(FileIO(), part, (field,), TableColumns())
-    assert found.to_pylist() == NESTED_ROWS
-
-
 def test_int96_of_years_that_nanoseconds_do_not_reach(tmp_path: Path) -> None:
     times = [datetime(year, 3, 1, 1, 2, 3, 4, tzinfo=UTC) for year in (1500, 1969, 2024, 9999)]
     column = pa.field("c", pa.timestamp("us", "UTC"), metadata={"PARQUET:field_id": "1"})

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.types import DoubleType, LongType, StringType
 
 from frazil.catalog.static import StaticCatalog
-from frazil.errors import MissingFileError, PredicateError
+from frazil.errors import MissingFileError
 from frazil.spark.scan import Scan
 from frazil.storage.files import FileIO
 
@@ -67,69 +65,6 @@ def test_filters_on_swapped_names_skip_no_row(spark: Any, made: Any) -> None:
     assert rows(scan(spark, made, where="b = 7", columns=["a"])) == [(100_007,)]
 
 
-def test_filters_on_a_dropped_and_added_name_see_nulls(spark: Any, made: Any) -> None:
-    with made.update_schema() as update:
-        update.delete_column("b")
-    with made.update_schema() as update:
-        update.add_column("b", StringType())
-    df = scan(spark, made).to_df()
-    assert df.where("b is null").count() == 50
-    assert df.where("b = '100005'").count() == 0
-
-
-def test_nested_fields_are_renamed_added_dropped_and_cut(spark: Any, made: Any) -> None:
-    with made.update_schema() as update:
-        update.rename_column("s.x", "z")
-        update.delete_column("s.y")
-        update.add_column(("s", "y"), DoubleType())
-    assert rows(scan(spark, made, columns=["s"], where="a = 3")) == [((3, None),)]
-    assert rows(scan(spark, made, columns=["s.z"], where="s.y is null and a = 4")) == [((4,),)]
-
-
-def test_promoted_columns_and_older_files(spark: Any, catalog: SqlCatalog) -> None:
-    first = pa.table({"i": pa.array([1, -1], pa.int32()), "f": pa.array([0.5, None], pa.float32())})
-    made = catalog.create_table("db.p", schema=first.schema)
-    made.append(first)
-    with made.update_schema() as update:
-        update.update_column("i", LongType())
-        update.update_column("f", DoubleType())
-    made.append(pa.table({"i": pa.array([2**40], pa.int64()), "f": pa.array([0.1], pa.float64())}))
-    assert rows(scan(spark, made)) == [(-1, None), (1, 0.5), (2**40, 0.1)]
-    assert rows(scan(spark, made, where="i > 1")) == [(2**40, 0.1)]
-
-
-def test_metadata_columns_of_a_partitioned_table(spark: Any, catalog: SqlCatalog) -> None:
-    data = pa.table(
-        {
-            "d": pa.array([dt.date(2024, 1, 1), dt.date(1969, 12, 31)], pa.date32()),
-            "n": pa.array(["x", "y"]),
-        }
-    )
-    made = catalog.create_table("db.m", schema=data.schema)
-    with made.update_spec() as update:
-        update.add_identity("d")
-        update.add_identity("n")
-    made.append(data)
-    found = rows(scan(spark, made, columns=["n", "_partition", "_spec_id", "_pos", "_file"]))
-    files = {f.file.partition[1]: f.file.file_path for f in made.scan().plan_files()}
-    spec_id = made.spec().spec_id
-    assert found == [
-        ("x", (dt.date(2024, 1, 1), "x"), spec_id, 0, files["x"]),
-        ("y", (dt.date(1969, 12, 31), "y"), spec_id, 0, files["y"]),
-    ]
-
-
-def test_time_travel_reads_with_the_schema_of_then(spark: Any, made: Any) -> None:
-    before = made.current_snapshot().snapshot_id
-    with made.update_schema() as update:
-        update.rename_column("a", "renamed")
-    made.append(people(50).rename_columns(["renamed", "b", "s"]))
-    then = scan(spark, made, snapshot_id=before)
-    assert then.to_df().columns == ["a", "b", "s"]
-    assert then.count() == 50
-    assert scan(spark, made).count() == 100
-
-
 def test_results_carry_no_field_ids_and_can_be_counted_from_metadata(spark: Any, made: Any) -> None:
     found = scan(spark, made)
     assert [field.metadata for field in found.to_df().schema.fields] == [{}, {}, {}]
@@ -153,8 +88,3 @@ def test_a_missing_file_is_named_with_its_snapshot(spark: Any, made: Any) -> Non
     with pytest.raises(MissingFileError, match=str(made.current_snapshot().snapshot_id)) as caught:
         found.to_arrow()
     assert task.file.file_path.rsplit("/", 1)[1] in str(caught.value)
-
-
-def test_a_predicate_must_be_one(spark: Any, made: Any) -> None:
-    with pytest.raises(PredicateError):
-        scan(spark, made, where=5)
