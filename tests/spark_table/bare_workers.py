@@ -195,53 +195,6 @@ def changed(spark, lake, by, version):
     return steps
 
 
-def streamed(spark, lake, folder):
-    """Streams in and out."""
-    table = lake.create_table("db.streamed", DDL, partition_by=["p"])
-    steps = Steps(table, "streams")
-    rows = [(n, n % 2, "first") for n in range(4)]
-    frame(spark, rows).write.parquet(f"{folder}/arrivals")
-    once = {"availableNow": True}
-
-    def stream():
-        return spark.readStream.schema(DDL).parquet(f"{folder}/arrivals")
-
-    steps.works(
-        "append_stream",
-        lambda t: t.append_stream(
-            stream(), checkpoint=f"{folder}/appends", trigger=once
-        ).awaitTermination(),
-        lambda _: rows,
-    )
-    for mode in ("merge", "equality-deletes"):
-        steps.works(
-            f"upsert_stream, {mode}",
-            lambda t, mode=mode: t.upsert_stream(
-                stream(), keys="id", mode=mode, checkpoint=f"{folder}/{mode}", trigger=once
-            ).awaitTermination(),
-            lambda _: rows,
-        )
-
-    def read(target):
-        query = (
-            target.read_stream(checkpoint=f"{folder}/read")
-            .writeStream.format("parquet")
-            .option("path", f"{folder}/out")
-        )
-        query = query.option("checkpointLocation", f"{folder}/read").trigger(availableNow=True)
-        query.start().awaitTermination()
-        return spark.read.parquet(f"{folder}/out").collect()
-
-    try:
-        lone = lake.create_table("db.source", DDL, partition_by=["p"])
-        lone.append(frame(spark, rows))
-        if Counter(map(tuple, read(lone))) != Counter(rows):
-            steps.wrong.append("read_stream: other rows")
-    except Exception as error:
-        steps.wrong.append(f"read_stream: {type(error).__name__}: {error}")
-    return steps
-
-
 def of_other_types(spark, lake):
     """What only executors' Python can write or hash; reads of it need none."""
     found = []
@@ -256,23 +209,6 @@ def of_other_types(spark, lake):
         steps.refused("upsert", lambda t, rows=rows: t.upsert(rows, keys="id"))
         found.append(steps)
     return found
-
-
-def of_variants(spark, lake):
-    """Variants, which Spark writes itself, and with row lineage."""
-    table = lake.create_table("db.variants", "id bigint, v variant", format_version=3)
-    steps = Steps(table, "variants")
-    steps.check = lambda step: None
-    rows = spark.range(4).selectExpr("id", "parse_json(concat('[', id, ']')) v")
-    steps.works("append", lambda t: t.append(rows))
-    steps.works("delete", lambda t: t.delete("id = 3"))
-    steps.works("update", lambda t: t.update(set={"v": "parse_json('7')"}, where="id = 2"))
-    steps.works("upsert", lambda t: t.upsert(rows.where("id < 2"), keys="id"))
-    steps.works("compaction", lambda t: t.compact(rewrite_all=True))
-    found = Counter(tuple(row) for row in table.to_df().selectExpr("id", "to_json(v)").collect())
-    if found != Counter([(0, "[0]"), (1, "[1]"), (2, "7")]):
-        steps.wrong.append(f"variants: {found}")
-    return steps
 
 
 def of_other_layouts(spark, lake, folder):
@@ -430,12 +366,9 @@ def main(folder, python, remote, parts):
     if parts == "all":
         steps += [
             changed(spark, lake, [], 3),
-            of_variants(spark, lake),
             maintenance(spark, lake),
             large(spark, lake),
         ]
-        if remote == "local":
-            steps.append(streamed(spark, lake, folder))
     wrong = [line for each in steps for line in each.wrong]
     spark.stop()
     print("\n".join(wrong) or "right")

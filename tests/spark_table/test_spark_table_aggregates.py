@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from test_spark_table_position_deletes import vector, written
 
-from ci_share import only_in_soak
+from ci_share import examples, only_in_soak
 from frazil.errors import ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.types import IntegerType, ListType
@@ -406,7 +406,7 @@ CASES = st.fixed_dictionaries({
     "where": WHERE,
 })  # fmt: skip
 ONCE = settings(
-    max_examples=2,
+    max_examples=examples(2),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
@@ -417,13 +417,6 @@ ONCE = settings(
 @ONCE
 @given(case=CASES)
 def test_any_table(lake, spark, tmp_path_factory, case):
-    check_any(lake, spark, tmp_path_factory.mktemp("deletes"), **case)
-
-
-@pytest.mark.soak
-@settings(ONCE, max_examples=100)
-@given(case=CASES)
-def test_many_tables(lake, spark, tmp_path_factory, case):
     check_any(lake, spark, tmp_path_factory.mktemp("deletes"), **case)
 
 

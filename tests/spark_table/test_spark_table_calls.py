@@ -2,7 +2,7 @@
 
 import pytest
 
-from frazil.errors import EvolutionError, NoSuchRefError, ValidationError
+from frazil.errors import NoSuchRefError, ValidationError
 
 
 @pytest.fixture
@@ -115,16 +115,3 @@ def test_a_lake_lists_the_tables_of_all_namespaces(lake):
         lake.create_table(name, "id bigint")
     assert lake.list_tables() == [("db", "b"), ("db", "deep", "a")]
     assert lake.list_tables("db") == [("db", "b")]
-
-
-def test_names_of_pyiceberg_and_sql_do_the_same(numbers):
-    with numbers.update_spec() as change:
-        change.add_field("bucket(4, id)")
-    assert [str(field.transform) for field in numbers.spec.fields] == ["bucket[4]"]
-    with numbers.update_schema() as change:
-        change.add_column("note", "string")
-    with numbers.update_schema() as change:
-        change.delete_column("note")
-        with pytest.raises(EvolutionError, match="'missing'"):
-            change.delete_column("missing")
-    assert [field.name for field in numbers.schema.fields] == ["id"]

@@ -147,20 +147,6 @@ def test_what_spark_refuses_is_refused(lake, spark):
     assert table.refresh().current_snapshot == before
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("texts", one_share(2, TEXTS, first=1))
-def test_an_overwrite_removes_what_spark_takes(lake, spark, wanted, texts):
-    table = table_of(lake, spark)
-    first = table.current_snapshot.snapshot_id
-    new = [(99, "New", 9.0, 9, (9, "n"))]
-    for text in texts:
-        table.overwrite(frame(spark, new, SCHEMA), where=text)
-        gone = {row.id for row in chosen(spark, text).collect()}
-        kept = [row for row in ROWS if row[0] not in gone]
-        assert same(table) == same(frame(spark, kept + new, SCHEMA)), text
-        table.rollback_to_snapshot(first)
-
-
 @pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak("2"), "3"])
 def test_an_overwrite_rewrites_files_that_hold_a_match(lake, spark, wanted, version):

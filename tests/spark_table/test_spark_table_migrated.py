@@ -13,7 +13,7 @@ import pytest
 from table_rows import rows_of
 from thrift.Thrift import TType
 
-from frazil.errors import InvalidDataFileError, InvalidMetadataError
+from frazil.errors import InvalidDataFileError, InvalidMetadataError, UnsupportedError
 from frazil.format.manifests import DataFile
 from frazil.format.schema.name_mapping import mapping_for
 from frazil.storage.parquet import footer as parquet_footer
@@ -174,6 +174,19 @@ def test_a_mapping_that_stands_for_nothing_is_refused(lake, tmp_path):
     table = mapped(lake, "db.t", "p struct<x: bigint>, n bigint", json.dumps(mapping))
     registered(table, path, 1)
     with pytest.raises(InvalidMetadataError, match=r"'?p\.old'?.* the id 2.*no field"):
+        table.to_df()
+
+
+def test_without_a_mapping_columns_are_found_by_their_places(lake, tmp_path):
+    """The parts of nested columns have no place: they need one."""
+    flat, nested = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"p": ["x", "y"], "q": [5, 6]}), flat)
+    pq.write_table(pa.table({"a": ["x"], "b": [5], "c": [[{"z": 1}]]}), nested)
+    table = registered(lake.create_table("db.t", "name string, n bigint"), flat, 2)
+    assert rows_of(table) == [("x", 5), ("y", 6)]
+    columns = "name string, n bigint, points array<struct<x: bigint>>"
+    table = registered(lake.create_table("db.u", columns), nested, 1)
+    with pytest.raises(UnsupportedError, match="name mapping"):
         table.to_df()
 
 

@@ -204,22 +204,3 @@ def test_a_write_default_of_38_digits_is_written_with_all_of_them(lake, spark):
     assert [tuple(row) for row in table.to_df().collect()] == [
         (1, Decimal(default), Decimal("0.000000001"))
     ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "width", "stored", "partitions"),
-    [
-        ("decimal(38,10)", 1, ["1", "1.0000000001"], ["1.0000000000", "1.0000000001"]),
-        ("decimal(38,0)", 10, ["9" * 38, "17", "-8"], ["9" * 37 + "0", "10", "-10"]),
-    ],
-)
-def test_rows_of_38_digits_are_partitioned_by_their_truncated_value(
-    lake, spark, kind, width, stored, partitions
-):
-    values = sorted(map(Decimal, stored))
-    rows = spark.createDataFrame([(v,) for v in values], f"d {kind}").coalesce(1)
-    table = lake.create_table("db.t", rows, partition_by=[f"truncate({width}, d)"])
-    table.append(rows)
-    assert sorted(row.d for row in table.to_df().collect()) == values
-    found = table.inspect.partitions()["partition"].struct.field("d_trunc").to_list()
-    assert sorted(found) == sorted(map(Decimal, partitions))

@@ -1,17 +1,16 @@
 """Overwrites: which rows go, which stay, and what concurrent commits do to them."""
 
-import os
+from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
+from test_spark_table_position_deletes import written
 
 from ci_share import one_of_each
 from frazil import col
 from frazil.errors import ConflictError, PredicateError
-from frazil.format.manifests import Content, DataFile
 from rival_commits import before_the_commit
 
 ROWS = [
@@ -120,50 +119,20 @@ def test_evolved_specs_and_schemas(lake, spark):
     assert rows_of(table) == expected[:2]
 
 
-def delete_file(table, name, content, columns, **more):
-    """A delete file written by PyArrow, committed beside the data."""
-    path = f"{table.location}/data/{name}.parquet"
-    fields = []
-    for column, (kind, field_id, _) in columns.items():
-        meta = {"PARQUET:field_id": str(field_id)}
-        fields.append(pa.field(column, kind, nullable=False, metadata=meta))
-    values = {column: pa.array(v, kind) for column, (kind, _, v) in columns.items()}
-    arrow = pa.table(list(values.values()), schema=pa.schema(fields))
-    local = path.removeprefix("file://")
-    pq.write_table(arrow, local)
-    file = DataFile(
-        content=content, file_path=path, spec_id=table.spec.spec_id, record_count=len(arrow),
-        file_size_in_bytes=os.path.getsize(local), **more,
-    )  # fmt: skip
-    table.files.row_delta(added_deletes=[file])
-
-
 def with_deletes(lake, spark):
     """Rows 0 to 9 in one file; 1 and 7 deleted by position, 2 and 8 by equality."""
     table = lake.create_table("db.t", SIMPLE)
     rows = [(i, "ab"[i % 2], float(i)) for i in range(10)]
     table.append(frame(spark, rows).coalesce(1))
     ((path,),) = {tuple(r) for r in table.scan(columns=["_file"]).to_df().collect()}
-    ids = [row[0] for row in frame_rows(path)]
-    positions = [ids.index(1), ids.index(7)]
-    delete_file(
-        table, "positions", Content.POSITION_DELETES,
-        {"file_path": (pa.string(), 2147483546, [path] * 2),
-         "pos": (pa.int64(), 2147483545, sorted(positions))},
-    )  # fmt: skip
-    delete_file(
-        table, "equality", Content.EQUALITY_DELETES,
-        {"id": (pa.int64(), 1, [2, 8])}, equality_ids=(1,),
-        value_counts={1: 2}, null_value_counts={1: 0},
-        lower_bounds={1: (2).to_bytes(8, "little")}, upper_bounds={1: (8).to_bytes(8, "little")},
-    )  # fmt: skip
+    ids = pq.read_table(path.removeprefix("file://"))["id"].to_pylist()
+    folder = Path(table.location.removeprefix("file://")) / "data"
+    places = sorted((path, ids.index(number)) for number in (1, 7))
+    table.files.row_delta(added_deletes=[written(folder, "parquet", places)])
+    gone = frame(spark, [(2, None, None, "d"), (8, None, None, "d")], f"{SIMPLE}, op string")
+    table.apply_changes(gone, keys="id", op="op", mode="equality-deletes")
     assert [row[0] for row in rows_of(table)] == [0, 3, 4, 5, 6, 9]
     return table
-
-
-def frame_rows(path):
-    arrow = pq.read_table(path.removeprefix("file://"), columns=["id"])
-    return [(value,) for value in arrow.column("id").to_pylist()]
 
 
 # The predicate reaches none, some or all of the deleted rows: none may come back. Ids 0 and 9 are

@@ -67,6 +67,7 @@ def test_parquet_settings_reach_the_files(lake, spark, tmp_path):
     properties = {
         "write.parquet.compression-codec": "GZIP",
         "write.parquet.dict-encoding-enabled.column.id": "FALSE",
+        "write.parquet.bloom-filter-enabled.column.id": "true",
         "write.parquet.row-group-size-bytes": "4096",
         "write.parquet.row-group-check-min-record-count": "10",
         "write.parquet.row-group-check-max-record-count": "100",
@@ -78,4 +79,5 @@ def test_parquet_settings_reach_the_files(lake, spark, tmp_path):
     column = footer.row_group(0).column(0)
     assert column.compression == "GZIP"
     assert not column.has_dictionary_page
+    assert column.bloom_filter_offset
     assert footer.num_row_groups > 1

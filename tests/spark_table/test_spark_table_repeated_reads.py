@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 from table_rows import frame, rows_of
+from test_spark_table_position_deletes import vector
 
 import frazil
-from frazil.format.manifests import Content, DataFile
-from frazil.format.puffin import PuffinBuilder, deletion_vector_to_bytes
 from frazil.planning.cache import memory_of_plan
 from frazil.spark.files.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.lake import Lake
@@ -45,26 +45,8 @@ def table_settings() -> dict[str, Any]:
 def delete(table: frazil.Table, positions: Sequence[int]) -> None:
     """Delete these rows of the table's one file by a deletion vector."""
     (path,) = [row.file_path for row in table.inspect.dataframes.data_files().collect()]
-    puffin = PuffinBuilder()
-    place = puffin.add_deletion_vector(
-        deletion_vector_to_bytes(list(positions)),
-        referenced_data_file=path,
-        cardinality=len(positions),
-    )
-    content = puffin.to_bytes()
-    target = f"{table.location}/data/deletes-{len(positions)}.puffin"
-    table.io.write(target, content)
-    vector = DataFile(
-        content=Content.POSITION_DELETES,
-        file_path=target,
-        file_format="puffin",
-        record_count=len(positions),
-        file_size_in_bytes=len(content),
-        referenced_data_file=path,
-        content_offset=place.offset,
-        content_size_in_bytes=place.length,
-    )
-    table.files.row_delta(added_deletes=[vector])
+    folder = Path(table.location.removeprefix("file://")) / "data"
+    table.files.row_delta(added_deletes=[vector(folder, path, positions)])
 
 
 @pytest.mark.check

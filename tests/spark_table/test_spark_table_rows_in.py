@@ -47,13 +47,6 @@ def test_tables_and_scans_are_rows(lake, table):
     assert [row[0] for row in rows_of(other)] == [1, 1, 2]
 
 
-@pytest.mark.parametrize("value", [[(1, "a", 0.5)], "db.t", None, 7])
-def test_anything_else_is_a_typed_error(table, value):
-    with pytest.raises(ValidationError, match="pandas or Polars"):
-        table.append(value)
-    assert table.metadata.snapshots == ()
-
-
 UNFIT = {
     "python objects": pl.DataFrame({"id": pl.Series([b"ab"], dtype=pl.Object)}),
     "wide integers": pl.DataFrame({"id": pl.Series([1], dtype=pl.Int128)}),

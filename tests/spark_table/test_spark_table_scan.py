@@ -111,8 +111,9 @@ def test_names_and_their_case(lake, spark, session):
     with pytest.raises(PredicateError, match="CITY"):
         table.scan(where="CITY = 'a'", case_sensitive=True)
     session(spark__sql__caseSensitive="true")
-    with pytest.raises(ValidationError, match="ID"):
-        table.scan(columns=["ID"])
+    for columns in (["ID"], ["id", "id"]):
+        with pytest.raises(ValidationError, match=columns[-1]):
+            table.scan(columns=columns)
     assert rows_of(table.scan(columns=["ID"], case_sensitive=False)) == [(1,)]
     with table.update_schema() as change:
         change.add_column("ID", "string")
