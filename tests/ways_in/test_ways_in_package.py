@@ -16,7 +16,6 @@ from ci_share import only_in_soak
 from connect_server import connect_server
 from docs.pages import blocks_of, masked
 from programs import Program, ended_program
-from spark_local.archives import spark_archive
 from ways_in.environments import ROOT, built, environment, packages_of
 
 pytestmark = pytest.mark.check
@@ -24,17 +23,6 @@ pytestmark = pytest.mark.check
 README = ROOT / "README.md"
 OF_CLIENT = ("bin", "core", "data", "examples", "jars", "licenses", "python", "sbin")
 """What PySpark has and `pyspark-client` has not, beside py4j."""
-LIFE = """
-import json, frazil
-spark = frazil.local_session(cores=1)
-import pyspark
-lake = frazil.connect(spark, warehouse=WAREHOUSE)
-lake.create_namespace("db")
-table = lake.create_table("db.t", "id bigint, v string", partition_by=["bucket(2, id)"])
-table.append(spark.range(5).selectExpr("id", "'a' AS v"))
-table.delete("id = 1")
-print(json.dumps([pyspark.__file__, sorted(map(tuple, table.to_df().collect()))]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -95,18 +83,6 @@ def test_without_spark_a_lake_is_made_looked_at_and_served(
         assert "pip install 'frazil[local]' brings it" in frazil(*words, code=1)
 
 
-@pytest.mark.soak
-def test_beside_the_spark_that_spark_home_names(wheel: Path, tmp_path: Path) -> None:
-    python = environment(tmp_path / "env", wheel)
-    (tmp_path / "spark").mkdir()
-    home = spark_archive(tmp_path / "spark")
-    program = LIFE.replace("WAREHOUSE", repr(str(tmp_path / "lake")))
-    variables = {"SPARK_HOME": str(home)}
-    place, rows = json.loads(ended_program(program, python=python, variables=variables).printed)
-    assert place == str(home / "python" / "pyspark" / "__init__.py")
-    assert rows == [[0, "a"], [2, "a"], [3, "a"], [4, "a"]]
-
-
 ON_A_SERVER = """
 import json, frazil, pyspark
 from pyspark.sql import SparkSession
@@ -165,14 +141,3 @@ def test_beside_a_client_of_spark_connect_alone(
     assert rows == [[0, "a"], [2, "a"], [3, "b"], [4, "a"]]
     assert "pip uninstall pyspark-client" in said
     assert name == "Schema"
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("extras", ["", "[local]", "[serve,s3,postgres,report]"])
-def test_pip_itself_resolves_what_a_wheel_needs(extras: str, wheel: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "env", symlinks=True, with_pip=True)
-    python = tmp_path / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", f"{wheel}{extras}"], check=True)
-    names = {each.name for each in packages_of(tmp_path / "env").iterdir()}
-    assert ("pyspark" in names) == (extras == "[local]")
-    assert subprocess.run([python, "-m", "frazil", "--version"], check=True, text=True)
