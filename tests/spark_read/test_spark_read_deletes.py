@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spark_read_model import MadeTable
 
-from ci_share import only_in_soak
+from ci_share import in_circles, only_in_soak
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spark.deletes import joins
 from frazil.spark.deletes import positions as position_deletes
@@ -186,27 +186,44 @@ def test_nothing_is_scanned_where_every_row_is_deleted(spark: Any, made: MadeTab
     assert len(made.read(spark, ["id", "_deleted"])) == 200
 
 
-@pytest.mark.parametrize("step", [3, only_in_soak(997)])
-def test_dense_and_sparse_deletes_on_executors(
-    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    monkeypatch.setattr(costs, "POSITIONS_HERE", 0)
-    made.add(rows(70_000), sequence=1)
-    made.add(rows(70_000, 70_000), sequence=1)
-    made.delete_vector(0, range(0, 70_000, step), sequence=2)
-    made.delete_positions([(1, p) for p in range(1, 70_000, step)], sequence=2)
-    assert made.read(spark) == made.live()
+FORMS = {
+    "one value": {},
+    "joined": {(joins, "ARRAY_BYTES"): 0},
+    "by executors": {(costs, "POSITIONS_HERE"): 0},
+    "shuffled": {(costs, "BITMAP_BYTES_HERE"): 0, (costs, "SENT_BYTES"): 0},
+}
+AT_EDGES = {
+    # Of words, of the next file's, all of a file, beyond its end, none.
+    0: {0, 63, 64, 127, 128, 199},
+    1: {1, 62, 65},
+    2: set(range(200)),
+    3: {199, 200, 100_000},
+    5: set(range(0, 70_000, 3)),
+    6: set(range(1, 70_000, 997)),
+}
 
 
-def test_bitmaps_beyond_the_broadcast_size_are_shuffled(
-    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", in_circles(FORMS, test=2))
+def test_positions_at_the_edges_of_words(
+    spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setattr(costs, "BITMAP_BYTES_HERE", 0)
-    monkeypatch.setattr(costs, "SENT_BYTES", 0)
-    made.add(rows(1000), sequence=1)
-    made.delete_vector(0, range(0, 1000, 3), sequence=2)
-    assert "SortMergeJoin" in made.dataframe(spark)._jdf.queryExecution().toString()
+    for (module, name), value in FORMS[form].items():
+        monkeypatch.setattr(module, name, value)
+    start = 0
+    for file in range(7):
+        count = 200 if file < 5 else 70_000
+        made.add(rows(count, start), sequence=1)
+        start += count
+    for file, positions in AT_EDGES.items():
+        if file in (0, 5):
+            made.delete_vector(file, positions, sequence=2)
+        else:
+            made.delete_positions([(file, p) for p in sorted(positions)], sequence=2)
+    if form == "shuffled":
+        assert "SortMergeJoin" in made.dataframe(spark)._jdf.queryExecution().toString()
     assert made.read(spark) == made.live()
+    told = made.read(spark, ["id", "_deleted"])
+    assert sum(is_deleted for _, is_deleted in told) == len(told) - len(made.live())
 
 
 @pytest.mark.parametrize("array_bytes", [0, only_in_soak(300), 1200, only_in_soak(1 << 20)])

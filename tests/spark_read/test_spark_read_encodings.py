@@ -10,12 +10,12 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from test_spark_read_position_files import ROWS, read, table
 
 from ci_share import one_of_each
 from frazil.format import types as I
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
-from frazil.spark.deletes.position_files import deleted_rows
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.files.layout.footers import read_facts
 from frazil.spark.files.layout.layouts import Reader, layout_of
@@ -75,9 +75,6 @@ COLUMNS = {
 }  # fmt: skip
 CASES = [(name, encoding) for name, column in COLUMNS.items() for encoding in column[2]]
 
-PATHS = ["s3://b/t/a.parquet"] * 3 + [None] + ["s3://b/t/b.parquet"] * 2
-POSITIONS = [0, 5, 2**40, 3, 1, 7]
-
 
 def write(path: Path, table: pa.Table, *, pages: str, **encodings: str) -> None:
     """The table as a file; columns that are not named stay PLAIN."""
@@ -123,62 +120,25 @@ def test_int96_of_years_that_nanoseconds_do_not_reach(tmp_path: Path) -> None:
     assert found.to_pylist() == [*times, None]
 
 
-def position_deletes() -> pa.Table:
-    fields = [
-        pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
-        pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
-    ]
-    return pa.table([pa.array(PATHS), pa.array(POSITIONS)], schema=pa.schema(fields))
-
-
-def deletes_in(path: Path) -> list[tuple[str, int]]:
-    return [
-        (found.paths[int(code)], int(position))
-        for found in deleted_rows(FileIO(), f"file://{path}", "parquet")
-        for code, position in zip(found.codes, found.positions, strict=True)
-    ]
-
-
-EXPECTED = [(p, n) for p, n in zip(PATHS, POSITIONS, strict=True) if p is not None]
-
-
 @pytest.mark.parametrize("pages", PAGES)
 @pytest.mark.parametrize("encoding", OF_TEXT)
 def test_paths_of_position_deletes(tmp_path: Path, encoding: str, pages: str) -> None:
     path = tmp_path / "d.parquet"
     positions = OF_INTEGERS[OF_TEXT.index(encoding)]
-    write(path, position_deletes(), pages=pages, file_path=encoding, pos=positions)
-    assert deletes_in(path) == EXPECTED
+    write(path, table(), pages=pages, file_path=encoding, pos=positions)
+    assert read(path) == [row for row in ROWS if row[0] is not None]
 
 
 def test_paths_whose_dictionary_was_given_up(tmp_path: Path) -> None:
     """A dictionary that outgrows its page is left for PLAIN pages in the middle of a column."""
     paths = [f"s3://bucket/table/data/{number:07}.parquet" for number in range(3000)]
-    table = pa.table(
-        [paths, list(range(3000))],
-        schema=position_deletes().schema,
-    )
+    held = pa.table([paths, list(range(3000))], schema=table().schema)
     path = tmp_path / "d.parquet"
-    pq.write_table(table, path, dictionary_pagesize_limit=4096, data_page_size=4096)
+    pq.write_table(held, path, dictionary_pagesize_limit=4096, data_page_size=4096)
     assert {"RLE_DICTIONARY", "PLAIN"} <= set(
         pq.read_metadata(path).row_group(0).column(0).encodings
     )
-    assert deletes_in(path) == [(p, n) for n, p in enumerate(paths)]
-
-
-def test_deleted_rows_that_hold_a_column_of_the_same_name(tmp_path: Path) -> None:
-    """The optional `row` of a delete file may have a column `file_path` of its own."""
-    table = position_deletes()
-    rows = pa.StructArray.from_arrays([pa.array(["x"] * len(PATHS))], ["file_path"])
-    table = table.add_column(0, "row", rows)
-    path = tmp_path / "d.parquet"
-    pq.write_table(
-        table,
-        path,
-        use_dictionary=["row.file_path"],
-        column_encoding={"file_path": "DELTA_LENGTH_BYTE_ARRAY"},
-    )
-    assert deletes_in(path) == EXPECTED
+    assert read(path) == [(p, n) for n, p in enumerate(paths)]
 
 
 TEXT, NUMBERS = I.StringType(), I.ListType(3, I.IntegerType())
@@ -220,8 +180,8 @@ def test_what_arrow_remembers_is_not_the_type(tmp_path: Path, case: str) -> None
     pq.write_table(pa.table({"k": keys, "c": array}), path)
     fields = (I.NestedField(1, "k", TEXT), I.NestedField(2, "c", kind))
     part = FilePart(path=f"file://{path}", file_format="parquet")
-    table = TableColumns(fields=fields)
-    ((_, _, (k, found)),) = read_batches(FileIO(), part, fields, table)
+    columns = TableColumns(fields=fields)
+    ((_, _, (k, found)),) = read_batches(FileIO(), part, fields, columns)
     assert k.to_pylist() == keys.to_pylist()
     assert found.to_pylist() == AS_STORED.get(case, array.to_pylist())
     columns = read_facts(FileIO(), f"file://{path}").columns
@@ -231,11 +191,3 @@ def test_what_arrow_remembers_is_not_the_type(tmp_path: Path, case: str) -> None
     )  # fmt: skip
     # Spark's own reader takes the file as any other.
     assert layout.reader is Reader.BY_NAME
-
-
-def test_paths_of_position_deletes_as_views(tmp_path: Path) -> None:
-    path, table = tmp_path / "d.parquet", position_deletes()
-    kind = table.schema.field("file_path").with_type(pa.string_view())
-    paths = table["file_path"].cast(pa.string_view())
-    pq.write_table(table.set_column(0, kind, paths), path)
-    assert deletes_in(path) == EXPECTED

@@ -35,6 +35,16 @@ SHAPES = {
     "plain pages": lambda path: pq.write_table(table(), path, use_dictionary=False),
     "no ids": lambda path: pq.write_table(table(None), path),
     "large text": lambda path: pq.write_table(table(text=pa.large_string()), path),
+    "views": lambda path: pq.write_table(table(text=pa.string_view()), path),
+    # The optional `row` may have a column `file_path` of its own.
+    "a column of the same name": lambda path: pq.write_table(
+        table().add_column(
+            0, "row", pa.StructArray.from_arrays([pa.array(["x"] * len(ROWS))], ["file_path"])
+        ),
+        path,
+        use_dictionary=["row.file_path"],
+        column_encoding={"file_path": "DELTA_LENGTH_BYTE_ARRAY"},
+    ),
     "other columns": lambda path: pq.write_table(
         table().append_column("row", pa.array(range(len(ROWS)))), path
     ),

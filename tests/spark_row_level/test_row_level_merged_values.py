@@ -84,20 +84,3 @@ def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, m
         table.refresh()
         assert table.metadata.current_snapshot_id == snapshot
     assert {row.k: row.v for row in table.to_df().collect()} == expected
-
-
-@pytest.mark.check
-def test_names_that_the_merge_uses_itself(lake, spark):
-    names = ["k", "_frazil_values", "_frazil_clause", "_frazil_place", "_frazil_source_row", "c0"]
-    columns = ", ".join(f"{name} bigint" for name in names)
-    table = lake.create_table(
-        "db.t", columns, properties={"write.merge.mode": "merge-on-read"}, format_version=3
-    )
-    every = [f"id * {n + 1} as {name}" for n, name in enumerate(names)]
-    table.append(spark.range(6).selectExpr(*every))
-    new = ["id as k", *(f"id * 100 + {n} as {name}" for n, name in enumerate(names) if n)]
-    done = table.upsert(spark.range(4, 8).selectExpr(*new), keys="k")
-    assert (done.rows_updated, done.rows_inserted) == (2, 2)
-    wanted = {(n, *(n * (i + 1) for i in range(1, 6))) for n in range(4)}
-    wanted |= {(n, *(n * 100 + i for i in range(1, 6))) for n in range(4, 8)}
-    assert set(map(tuple, table.to_df().collect())) == wanted

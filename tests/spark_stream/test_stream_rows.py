@@ -104,15 +104,6 @@ def test_limits_of_a_batch(table, stream, rows, limit, sizes):
     assert first == sorted(first)
 
 
-@pytest.mark.check
-def test_limits_hold_for_what_comes_later(table, stream, rows):
-    stream.drain(max_files_per_batch=1)
-    for i in range(3):
-        table.append(rows(i))
-    assert ids(stream.drain(max_files_per_batch=1)) == [0, 1, 2]
-    assert stream.last.sizes == [1, 1, 1]
-
-
 BAD = [
     ({"max_files_per_batch": 0}, "max_files_per_batch is 0"),
     ({"on_delete": "ignore"}, "on_delete is 'ignore'"),

@@ -50,13 +50,6 @@ def test_other_words_are_no_isolation_level(spark, table, method, files):
     assert files() == before
 
 
-def test_bad_snapshot_properties_are_refused_before_anything_is_written(spark, table, files):
-    before = files()
-    with pytest.raises(ValidationError, match="operation"):
-        table.append(frame(spark, OTHERS), snapshot_properties={"operation": "mine"})
-    assert files() == before
-
-
 def write_together(table, df):
     """Two steps in one commit."""
     with table.transaction() as tx:

@@ -28,15 +28,6 @@ def ids(df):
     return sorted(row.id for row in df.collect())
 
 
-def test_maintenance_expires_snapshots_and_keeps_rows(cities):
-    cities.remove_tag("first")
-    gone = cities.metadata.snapshots[0].snapshot_id
-    result = cities.maintenance.expire_snapshots(older_than="2999-01-01", retain_last=1)
-    assert result.snapshot_ids == (gone,)
-    assert [s.snapshot_id for s in cities.metadata.snapshots] != [gone]
-    assert ids(cities.to_df()) == [1, 2]
-
-
 @pytest.mark.check
 def test_files_is_a_metadata_table_and_commits_files(cities, lake):
     assert cities.files().count() == 2

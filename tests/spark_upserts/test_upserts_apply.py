@@ -82,17 +82,6 @@ def test_a_sorted_table(lake, order_by):
     assert rows(table) == [(1, "A", "x"), (3, "c", "x")]
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
-def test_new_rows_have_row_ids(lake, mode):
-    table = lake.create_table("db.v3", DDL, format_version=3)
-    table.append(lake.spark.createDataFrame([(1, "a", "x"), (2, "b", "y")], DDL).coalesce(1))
-    changed(table, [(1, "A", "x", "U", 1), (3, "c", "x", "I", 1)], mode)
-    found = table.scan(columns=["id", "_row_id", "_last_updated_sequence_number"]).to_df().collect()
-    assert len({row["_row_id"] for row in found}) == 3
-    assert {row["id"]: row["_last_updated_sequence_number"] for row in found} == {1: 2, 2: 1, 3: 2}
-
-
 # -- which deletes -------------------------------------------------------------------------------
 
 
