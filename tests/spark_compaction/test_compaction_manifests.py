@@ -8,7 +8,7 @@ from frazil.errors import ValidationError
 from frazil.spark.maintenance.compaction import manifests as on_spark
 from frazil.spark.session import costs
 from frazil.table.manifests import clusters
-from frazil.table.snapshots import rewrite_manifests as operation
+from rival_commits import before_the_commit
 
 pytestmark = pytest.mark.check
 
@@ -57,7 +57,7 @@ def test_many_manifests_become_one(lake, version):
     assert made.table.maintenance.rewrite_manifests().snapshot_id is None
 
 
-def test_manifests_hold_few_partitions_each(lake, monkeypatch):
+def test_manifests_hold_few_partitions_each(lake):
     made = Modelled(
         lake, by=("part", "bucket(4, id)"), properties={"commit.manifest-merge.enabled": "false"}
     )
@@ -76,21 +76,11 @@ def test_manifests_hold_few_partitions_each(lake, monkeypatch):
         made.table.maintenance.rewrite_manifests(sort_by=["nowhere"])
 
 
-def test_manifests_that_come_meanwhile_stay(lake, monkeypatch):
+def test_manifests_that_come_meanwhile_stay(lake):
     made = Modelled(lake, properties={"commit.manifest-merge.enabled": "false"})
     made.append(*range(20), files=4)
     other = made.other()
-    happened = []
-    real = operation.RewriteManifests.manifests
-
-    def manifests(self, base, parent):
-        found = real(self, base, parent)
-        if not happened:
-            happened.append(True)
-            made.append(*range(50, 60), table=other)
-        return found
-
-    monkeypatch.setattr(operation.RewriteManifests, "manifests", manifests)
+    before_the_commit(made.table, lambda: made.append(*range(50, 60), table=other))
     made.table.maintenance.rewrite_manifests()
     made.check()
 

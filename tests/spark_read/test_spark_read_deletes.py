@@ -33,32 +33,6 @@ def rows(count: int, start: int = 0) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_positions_of_several_files_and_repeats(spark: Any, made: MadeTable) -> None:
-    made.add(rows(100), sequence=1)
-    made.add(rows(100, 100), sequence=2)
-    made.add(rows(50, 200), sequence=3)
-    made.delete_positions([(0, 0), (0, 99), (1, 63), (1, 64)], sequence=2)
-    made.delete_positions([(1, 64), (1, 65)], sequence=4, file_format="orc")
-    assert made.read(spark) == made.live()
-
-
-def test_a_position_delete_is_not_for_newer_files(spark: Any, made: MadeTable) -> None:
-    made.add(rows(10), sequence=1)
-    made.add(rows(10, 10), sequence=5)
-    made.delete_positions([(0, 3), (1, 3)], sequence=3)
-    assert len(made.live()) == 19
-    assert made.read(spark) == made.live()
-
-
-@pytest.mark.check
-def test_vectors_beside_position_deletes(spark: Any, made: MadeTable) -> None:
-    made.add(rows(70_000), sequence=1)
-    made.add(rows(100, 70_000), sequence=1)
-    made.delete_vector(0, [0, 1, 65_535, 65_536, 69_999], sequence=2)
-    made.delete_positions([(1, 5)], sequence=2)
-    assert made.read(spark) == made.live()
-
-
 @pytest.mark.check
 def test_positions_are_read_once(spark: Any, made: MadeTable) -> None:
     """Later reads, by whatever columns, need only the deletes that came since."""
@@ -254,29 +228,17 @@ def test_null_keys_match_null_only(spark: Any, made: MadeTable, file_format: str
 
 
 def test_several_id_lists_and_positions_together(spark: Any, made: MadeTable) -> None:
+    """Positions come again, and are not for files that are newer; keys need not be projected."""
     made.add(rows(100), sequence=1)
     made.add(rows(100, 50), sequence=2)
     made.add(rows(100, 100), sequence=4)
     made.delete_keys([1], [(60,), (120,)], sequence=2)
     made.delete_keys([2, 3], [(1, "n1")], sequence=3)
-    made.delete_positions([(0, 1), (2, 2)], sequence=4)
+    made.delete_positions([(0, 0), (0, 63), (2, 3)], sequence=3)
+    made.delete_positions([(0, 63), (0, 64), (2, 2)], sequence=4, file_format="orc")
     made.delete_vector(1, [3], sequence=4)
     assert made.read(spark) == made.live()
-
-
-def test_keys_need_not_be_projected(spark: Any, made: MadeTable) -> None:
-    made.add(rows(30), sequence=1)
-    made.delete_keys([1], [(3,), (4,)], sequence=2)
     assert made.read(spark, ["name"]) == sorted([(r[2],) for r in made.live()], key=repr)
-
-
-def test_deleted_rows_are_told_apart(spark: Any, made: MadeTable) -> None:
-    made.add(rows(30), sequence=1)
-    made.delete_positions([(0, 1), (0, 2)], sequence=2)
-    made.delete_keys([1], [(2,), (4,)], sequence=2)
-    found = dict(made.read(spark, ["id", "_deleted"]))
-    assert {i for i, deleted in found.items() if deleted} == {1, 2, 4}
-    assert len(found) == 30
 
 
 def test_a_column_of_an_unknown_id_is_refused(spark: Any, made: MadeTable) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil.errors import UnsupportedError
 from frazil.format.types import LongType, NestedField
 from frazil.spark.deletes.bitmap import (
     KEY,
@@ -18,6 +19,8 @@ from frazil.spark.deletes.bitmap import (
     Words,
     by_file,
     in_one_set,
+    words_by_file,
+    words_of_files,
 )
 from frazil.spark.deletes.deletion_cache import NOTHING, DeletedWords, Known
 from frazil.spark.deletes.integer_keys import IntegerKeys
@@ -28,7 +31,7 @@ from frazil.storage.files import FileIO
 integers = st.one_of(
     st.integers(-200, 200), st.integers(65_500, 65_600), st.integers(-(2**63), 2**63 - 1)
 )
-positions = st.one_of(st.integers(0, 200), st.integers(65_500, 65_600), st.integers(0, 2**37))
+positions = st.one_of(st.integers(0, 200), st.integers(65_500, 65_600), st.integers(0, 2**37 - 1))
 
 
 def words_of(values: Iterable[int]) -> Words:
@@ -72,6 +75,46 @@ def test_several_sets_as_one_and_apart_again(sets: dict[int, set[int]]) -> None:
     both = in_one_set({number: words_of(values) for number, values in sets.items()})
     assert list(both.places) == sorted(set(both.places))
     assert {number: values_of(words) for number, words in by_file(both, sets).items()} == sets
+
+
+def arrays(deleted: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    made = np.array(deleted, dtype=np.int64).reshape(-1, 2)
+    return made[:, 0], made[:, 1]
+
+
+def places_of(batch: pa.RecordBatch) -> set[tuple[int, int]]:
+    """The (ordinal, position) of every bit."""
+    return {
+        (row[KEY] >> 32, ((row[KEY] & (2**32 - 1)) << 6) + bit)
+        for row in batch.to_pylist()
+        for bit in range(64)
+        if row[WORDS] >> bit & 1
+    }
+
+
+@settings(deadline=None)
+@given(
+    parts=st.lists(
+        st.lists(st.tuples(st.integers(0, 2**31 - 1), positions), max_size=60),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_rows_hold_exactly_the_positions_of_files(parts: list[list[tuple[int, int]]]) -> None:
+    """Of the union of several parts, where each key is once; and of one part, a set a file."""
+    rows = Words.union([words_of_files(*arrays(part)) for part in parts]).rows()
+    assert places_of(rows) == {row for part in parts for row in part}
+    assert len(set(rows.column(KEY).to_pylist())) == len(rows)
+    sets = words_by_file(*arrays(parts[0]))
+    assert sets.keys() == {ordinal for ordinal, _ in parts[0]}
+    assert places_of(in_one_set(sets).rows()) == set(parts[0])
+
+
+@pytest.mark.parametrize("position", [-1, 2**40])
+def test_a_position_beyond_the_key_is_refused(position: int) -> None:
+    for act in (words_of_files, words_by_file):
+        with pytest.raises(UnsupportedError, match=str(position)):
+            act(np.zeros(1, dtype=np.int64), np.array([position], dtype=np.int64))
 
 
 @pytest.mark.parametrize("values", [range(-70_000, 70_000, 3), range(-(2**62), 2**62, 2**57)])

@@ -105,6 +105,11 @@ def test_branches(lake, spark):
     assert rows_of(table.scan(ref="audit")) == [*ONE, *TWO]
     table.fast_forward("main", "audit")
     assert rows_of(table) == [*ONE, *TWO]
+    table.overwrite(frame(spark, ONE), where="id = 2", branch="audit")
+    assert rows_of(table.scan(ref="audit")) == [*ONE, *ONE]
+    table.overwrite_partitions(frame(spark, TWO), branch="audit")
+    assert rows_of(table.scan(ref="audit")) == TWO
+    assert rows_of(table) == [*ONE, *TWO]
 
 
 def test_a_branch_that_is_not_there_or_a_tag(lake, spark, files):

@@ -152,17 +152,6 @@ def test_a_failed_create_as_select_leaves_nothing(lake, spark, files, name):
     assert not files() | files(".avro") | files(".json")
 
 
-def test_a_lost_race_to_create_leaves_nothing(lake, spark, files, monkeypatch):
-    """Another creates the table while the rows are written."""
-    df = frame(spark, [(1, "a", 0.5)])
-    monkeypatch.setattr(lake.catalog, "table_exists", lambda name: False)
-    lake.create_table("db.t", SIMPLE)
-    with pytest.raises(TableAlreadyExistsError):
-        lake.create_table_as_select("db.t", df)
-    assert not files() | files(".avro")
-    assert rows_of(lake.load_table("db.t")) == []
-
-
 @pytest.mark.check
 @pytest.mark.parametrize("version", [1, only_in_soak(2), 3])
 def test_replace_keeps_history_and_ids_by_name(lake, spark, version):

@@ -197,14 +197,6 @@ def test_a_file_that_another_added_and_that_matches_in_part(lake, spark, files):
     assert len(files()) == 1
 
 
-def test_an_overwrite_on_a_branch(lake, spark):
-    table = lake.create_table_as_select("db.t", frame(spark, ROWS).coalesce(1))
-    table.create_branch("b")
-    table.overwrite(frame(spark, NEW), where="id <= 3", branch="b")
-    assert [row[0] for row in rows_of(table.scan(ref="b"))] == [4, 5, 9]
-    assert len(rows_of(table)) == 5
-
-
 def test_a_table_overwritten_by_its_own_rows(lake, spark):
     table = lake.create_table_as_select("db.t", frame(spark, ROWS[:3]), partition_by=["city"])
     changed = table.scan(where="city = 'a'").to_df().selectExpr("id", "city", "id * 10.0D as x")

@@ -53,14 +53,6 @@ def test_an_unpartitioned_table_is_replaced_whole(lake, spark):
     assert rows_of(table) == ROWS[:1]
 
 
-def test_on_a_branch(lake, spark):
-    table = lake.create_table_as_select("db.t", frame(spark, ROWS), partition_by=["city"])
-    table.create_branch("b")
-    table.overwrite_partitions(frame(spark, [(9, "a", 0.0)]), branch="b")
-    assert [row[0] for row in rows_of(table.scan(ref="b"))] == [3, 4, 5, 9]
-    assert len(rows_of(table)) == 5
-
-
 ODD_TEXTS = (
     "a\x00b", "\u65e5" * 29, "x" * 254, "%" * 100, "", ".", "..", "/", " ", "a", "A",
     "e\u0301", "\u00e9", "\U0001f600" * 12, "\n", "__HIVE_DEFAULT_PARTITION__",

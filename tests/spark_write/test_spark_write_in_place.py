@@ -12,7 +12,7 @@ from pyspark import TaskContext
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.spark.session.facts import temporary_settings
-from frazil.spark.write import in_place, row_count
+from frazil.spark.write import in_place
 
 SETTING = in_place.IN_PLACE_SETTING
 ASKED = "spark.sql.frazil.test"
@@ -56,16 +56,6 @@ def test_days_of_another_calendar(spark, lake, way):
     table = lake.create_table("db.t", "d date")
     table.append(spark.range(1).selectExpr("date_add(date'1500-01-01', int(id)) d"))
     assert [str(row["d"]) for row in table.to_df().collect()] == ["1500-01-01"]
-
-
-def test_rows_are_counted_at_once(spark, lake, way, monkeypatch):
-    counts = []
-    real = row_count.RowCount.result
-    monkeypatch.setattr(
-        row_count.RowCount, "result", lambda self: counts.append(real(self)) or counts[-1]
-    )
-    lake.create_table("db.t", "id bigint").append(spark.range(0, 30, 1, 3))
-    assert counts == [30]
 
 
 def test_a_manager_of_lists_that_knows_no_local_disk(spark, lake, way):
