@@ -9,9 +9,6 @@ import pytest
 
 from ci_share import one_of_each, only_in_soak
 from frazil.errors import ConflictError, SchemaMismatchError
-from frazil.format.schema import Schema
-from frazil.format.schema.types_json import parse_type
-from frazil.format.types import NestedField
 
 COLUMNS = "id bigint, n int, m int, s struct<a: string, b: int>"
 ROWS = """select * from values (1L, 10, 1, named_struct('a', 'x', 'b', 5)),
@@ -37,12 +34,6 @@ def rename(name, new):
     return lambda u: u.rename_column(name, new)
 
 
-def united(table):
-    evolve(table, drop("n"))
-    other = Schema((NestedField(1, "n", parse_type("string")),))
-    evolve(table, lambda u: u.union_by_name(other))
-
-
 def changed(table):
     evolve(table, drop("n"))
     rows = table.spark.sql("select 3L id, 'new' n, 'u' op")
@@ -61,10 +52,6 @@ def merged(table):
 LEFT = [(1, 1, ("x", 5)), (2, 2, ("y", 6))]
 WAYS = {
     # What happens to the table, and the rows of id, n, m and s afterwards.
-    "renamed": (
-        lambda t: evolve(t, rename("n", "n2"), add("n")), [(i, None, m, s) for i, m, s in LEFT],
-    ),
-    "dropped": (lambda t: evolve(t, drop("n"), add("n")), [(i, None, m, s) for i, m, s in LEFT]),
     "dropped in the update that adds it": (
         lambda t: evolve(t, lambda u: u.delete_column("n").add_column("n", "string")),
         [(i, None, m, s) for i, m, s in LEFT],
@@ -77,7 +64,6 @@ WAYS = {
         lambda t: evolve(t, rename("s.b", "c"), add("s.b")),
         [(i, 10 * m, m, (a, b, None)) for i, m, (a, b) in LEFT],
     ),
-    "by a union": (united, [(i, None, m, s) for i, m, s in LEFT]),
     "by changes": (changed, [(i, None, m, s) for i, m, s in LEFT]),
     "by a merge": (merged, [(i, None, m, s) for i, m, s in LEFT]),
 }  # fmt: skip

@@ -1,12 +1,9 @@
 """What each procedure does, and what its result says of it."""
 
-import json
-from pathlib import Path
-
-import fastavro
 import pytest
 
 from frazil.errors import NoSuchSnapshotError, ValidationError
+from maintenance.independent_walk import lying, reached
 
 
 def ids_of(table):
@@ -94,10 +91,11 @@ def test_snapshots_expire_and_the_folder_holds_what_the_metadata_reaches(trips, 
         "deleted_statistics_files_count": 0,
     }
     table = trips.refresh()
-    folder = Path(table.location.removeprefix("file://"))
-    kinds = ("*.parquet", "*.avro")
-    there = {str(path) for kind in kinds for path in folder.rglob(kind)}
-    assert there == reachable(table.metadata_location)
+    there, known = (
+        {path for path in paths if path.suffix in (".parquet", ".avro")}
+        for paths in (lying(table.location), reached(table.metadata_location))
+    )
+    assert there == known
 
 
 def test_snapshots_expire_by_id_and_unused_schemas_go(trips, called):
@@ -220,29 +218,3 @@ def test_a_namespace_may_have_the_catalogs_name(spark, lake, called):
 def files_of(table):
     """The data files of the current snapshot."""
     return table.inspect.data_files().to_dicts()
-
-
-def reachable(metadata_location):
-    """The manifest lists, manifests and files that metadata reaches, by the specification alone."""
-    path = metadata_location.removeprefix("file://")
-    metadata = json.loads(Path(path).read_text())
-    found = set()
-    for snapshot in metadata["snapshots"]:
-        found.add(snapshot["manifest-list"].removeprefix("file://"))
-    for manifest_list in list(found):
-        with open(manifest_list, "rb") as stream:
-            manifests = [
-                row["manifest_path"].removeprefix("file://") for row in fastavro.reader(stream)
-            ]
-        found.update(manifests)
-        for manifest in manifests:
-            for entry in records(manifest):
-                if entry["status"] != 2:
-                    found.add(entry["data_file"]["file_path"].removeprefix("file://"))
-    return found
-
-
-def records(path):
-    """The records of an Avro file."""
-    with open(path, "rb") as stream:
-        return list(fastavro.reader(stream))
