@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import functions as F
-from row_case import Bench, Case
+from row_case import Bench, Case, refused
 
 from frazil.errors import FrazilError, SchemaMismatchError, ValidationError
 
@@ -170,13 +170,13 @@ CASES = (
         ],
         both=True,
     ),
-    Case(
-        name="without evolution a struct that lacks a field is refused",
+    refused(
+        "without evolution a struct that lacks a field is refused",
+        SchemaMismatchError,
+        "has no field 'b'",
+        lambda b: b.table.upsert(b.frame("id int, s struct<a: int>", (1, (10,))), "id"),
         ddl="id int, s struct<a: int, b: string>",
         rows=[[(1, (1, "a"))]],
-        do=lambda b: b.table.upsert(b.frame("id int, s struct<a: int>", (1, (10,))), "id"),
-        refused=SchemaMismatchError,
-        says="has no field 'b'",
     ),
     Case(
         name="a merge widens types",
@@ -227,13 +227,11 @@ CASES = (
         do=_unknown,
         after=[(1, 1, (1,)), (2, 2, None)],
     ),
-    Case(
-        name="a column that the source lacks, without evolution",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.upsert(b.frame("id int", (1,)), "id"),
-        refused=ValidationError,
-        says="no column 'v'",
+    refused(
+        "a column that the source lacks, without evolution",
+        ValidationError,
+        "no column 'v'",
+        lambda b: b.table.upsert(b.frame("id int", (1,)), "id"),
     ),
     Case(
         name="defaults of columns that are left out",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import functions as F
-from row_case import Bench, Case
+from row_case import Bench, Case, refused
 
 from frazil.errors import PredicateError, ValidationError
 
@@ -220,62 +220,45 @@ CASES = (
         do=_both_delta_names,
         after=[(1, 5), (2, 2), (7, None)],
     ),
-    Case(
-        name="a key that is not there",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=_upsert(KV, (1, 2), keys=["nope"]),
-        refused=ValidationError,
-        says="nope",
+    refused("a key that is not there", ValidationError, "nope", _upsert(KV, (1, 2), keys=["nope"])),
+    refused(
+        "a key that the source does not have",
+        ValidationError,
+        "the source has no column 'id'",
+        _upsert("v int", (2,), keys=["id"]),
     ),
-    Case(
-        name="a key that the source does not have",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=_upsert("v int", (2,), keys=["id"]),
-        refused=ValidationError,
-        says="the source has no column 'id'",
-    ),
-    Case(
-        name="a stream as the source",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.upsert(
+    refused(
+        "a stream as the source",
+        ValidationError,
+        "foreachBatch",
+        lambda b: b.table.upsert(
             b.spark.readStream.format("rate").load().selectExpr("1 as id", "2 as v"), "id"
         ),
-        refused=ValidationError,
-        says="foreachBatch",
     ),
-    Case(
-        name="one alias for both sides",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.merge(
+    refused(
+        "one alias for both sides",
+        ValidationError,
+        "'t' and 'T'",
+        lambda b: b.table.merge(
             b.frame(KV, (1, 2)), "t.id = T.id", target_alias="t", source_alias="T"
         ),
-        refused=ValidationError,
-        says="'t' and 'T'",
     ),
-    Case(
-        name="an alias that is no name",
+    refused(
+        "an alias that is no name",
+        ValidationError,
+        "None",
+        lambda b: b.table.merge(b.frame(KV, (1, 2)), ["id"], target_alias=None),
         in_ci=False,
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.merge(b.frame(KV, (1, 2)), ["id"], target_alias=None),
-        refused=ValidationError,
-        says="None",
     ),
-    Case(
-        name="a match that names a column of neither side",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: (
+    refused(
+        "a match that names a column of neither side",
+        PredicateError,
+        "nope",
+        lambda b: (
             b.table.merge(b.frame(KV, (1, 2)), "target.id = source.nope")
             .when_matched_delete()
             .execute()
         ),
-        refused=PredicateError,
-        says="nope",
     ),
 )
 

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import Row
-from row_case import Bench, Case
+from row_case import Bench, Case, refused
 
 from frazil.errors import SchemaMismatchError, ValidationError
 
@@ -182,13 +182,11 @@ CASES = (
             )
         ],
     ),
-    Case(
-        name="a Python value that Spark has not",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.update({"v": object()}),
-        refused=ValidationError,
-        says="is no value that Spark knows",
+    refused(
+        "a Python value that Spark has not",
+        ValidationError,
+        "is no value that Spark knows",
+        lambda b: b.table.update({"v": object()}),
     ),
     Case(
         name="nanoseconds, times, uuids and fixed",
@@ -264,57 +262,50 @@ CASES = (
         do=_several_clauses,
         after=[(1, 9), (2, -2), (4, 4), (6, None), (None, 9)],
     ),
-    Case(
-        name="NULL into a required column",
+    refused(
+        "NULL into a required column",
+        SchemaMismatchError,
+        "'id' is required",
+        lambda b: b.table.update({"id": "nullif(id, 2)"}),
         ddl="id int not null, v int",
         rows=[[(1, 1), (2, 2)]],
-        do=lambda b: b.table.update({"id": "nullif(id, 2)"}),
-        refused=SchemaMismatchError,
-        says="'id' is required",
     ),
-    Case(
-        name="an insert without a required column",
-        ddl="id int not null, v int",
-        rows=[[(1, 1)]],
-        do=lambda b: (
+    refused(
+        "an insert without a required column",
+        ValidationError,
+        "'id' gets no value",
+        lambda b: (
             b.table.merge(b.frame(KV, (2, 2)), ["id"])
             .when_not_matched_insert({"v": "source.v"})
             .execute()
         ),
-        refused=ValidationError,
-        says="'id' gets no value",
+        ddl="id int not null, v int",
     ),
-    Case(
-        name="an aggregate as a value",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.update({"v": "sum(v)"}),
-        refused=ValidationError,
-        says=r"sum\(v\)",
+    refused(
+        "an aggregate as a value",
+        ValidationError,
+        r"sum\(v\)",
+        lambda b: b.table.update({"v": "sum(v)"}),
     ),
-    Case(
-        name="a value for the field of a list's elements",
+    refused(
+        "a value for the field of a list's elements",
+        ValidationError,
+        "give the whole list or map",
+        lambda b: b.table.update({"a.element.x": "2"}),
         ddl="id int, a array<struct<x: int>>",
         rows=[[(1, [(1,)])]],
-        do=lambda b: b.table.update({"a.element.x": "2"}),
-        refused=ValidationError,
-        says="give the whole list or map",
     ),
-    Case(
-        name="a value that names the row id",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.update({"v": "_row_id"}),
-        refused=ValidationError,
-        says="_row_id",
+    refused(
+        "a value that names the row id",
+        ValidationError,
+        "_row_id",
+        lambda b: b.table.update({"v": "_row_id"}),
         versions=(3,),
     ),
-    Case(
-        name="a value that cannot be parsed",
-        ddl=KV,
-        rows=[[(1, 1)]],
-        do=lambda b: b.table.update({"v": "v +"}),
-        refused=ValidationError,
-        says="v +",
+    refused(
+        "a value that cannot be parsed",
+        ValidationError,
+        "v +",
+        lambda b: b.table.update({"v": "v +"}),
     ),
 )

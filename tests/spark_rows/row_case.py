@@ -89,6 +89,20 @@ class Case:
         return bench
 
 
+def refused(
+    name: str,
+    kind: type[Exception],
+    says: str,
+    do: Callable[[Bench], object],
+    *,
+    ddl: str = "id int, v int",
+    rows: Sequence[Sequence[Row] | str] = (((1, 1),),),
+    **more: Any,
+) -> Case:
+    """Return a case of a command that is refused."""
+    return Case(name=name, ddl=ddl, rows=rows, do=do, refused=kind, says=says, **more)
+
+
 def ways_of(cases: Sequence[Case]) -> Iterator[tuple[Case, str, int, bool]]:
     """Give each case its modes and versions, one in turn: whether CI takes it.
 
