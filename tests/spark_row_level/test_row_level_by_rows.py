@@ -25,20 +25,6 @@ ADDED = {
         False,
     ),
     "append": (lambda lake, t: t.append(frame(lake, AMONG)), True),
-    "append and delete": (
-        lambda lake, t: (
-            t.append(frame(lake, AMONG)),
-            t.delete("v = 'y'"),
-        ),
-        False,
-    ),
-    "append and compaction": (
-        lambda lake, t: (
-            t.append(frame(lake, AMONG)),
-            t.compact(where="p = 'a'", rewrite_all=True),
-        ),
-        True,
-    ),
 }
 TWO_KEYS = [(6, "a", "own"), (7, "a", "own")]
 TESTED = {
