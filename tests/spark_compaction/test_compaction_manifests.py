@@ -110,6 +110,7 @@ def files_of(table):
 
 
 WRITE_CLUSTERS = on_spark._write_clusters
+HEARD = {"here": ["done", "done"], "there": ["reading manifests: 1 of 3", "done"]}
 
 
 def written_twice_then_lost(*arguments):
@@ -149,7 +150,9 @@ def test_executors_write_the_manifests_that_the_driver_would(lake, monkeypatch, 
                     made.table.maintenance.rewrite_manifests()
                 assert files_of(made.table) == before_failure
                 patched.setattr(on_spark, "_write_clusters", WRITE_CLUSTERS)
-            result = made.table.maintenance.rewrite_manifests()
+            heard = []
+            result = made.table.maintenance.rewrite_manifests(on_progress=heard.append)
+        assert [str(heard[0]), str(heard[-1])] == HEARD[name]
         made.check()
         assert told(made.other()) == before
         assert sorted(made.other().scan(columns=ids).to_df().collect()) == lineage

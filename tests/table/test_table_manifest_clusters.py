@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from table_cases import CountingIO, avro_files, data_file, live_entries, open_catalog
 from table_cases import make_table as made_by
@@ -13,7 +15,12 @@ from table_cases import make_table as made_by
 from frazil.format.manifests import ManifestFile
 from frazil.format.properties.table import MANIFEST_TARGET_SIZE
 from frazil.table.handle import TableHandle
-from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters, write_here
+from frazil.table.manifests.clusters import (
+    ClusterWriter,
+    ManifestClusters,
+    cluster_order,
+    write_here,
+)
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
 DAYS = ("mon", "tue", "wed", None)
@@ -133,3 +140,48 @@ def test_a_rewrite_forgets_the_removed_files_of_a_single_manifest(
     again = RewriteManifests(io)
     table.port.run(again)
     assert again.rewritten == ()
+
+
+@pytest.mark.parametrize("columns", [("f", "s"), ("s",), ()], ids=["two", "one", "none"])
+def test_clusters_are_equal_parts_of_the_entries_by_partition(columns: Sequence[str]) -> None:
+    chance = random.Random(4)
+    floats, texts = (None, -1.5, 0.0, 2.5, float("nan")), (None, "", "a", "b")
+    sources = [
+        [
+            (chance.choice((0, 1, 2)), chance.choice(floats), chance.choice(texts))
+            for _ in range(chance.randrange(30))
+        ]
+        for _ in range(7)
+    ]
+    # A manifest of an older spec lacks a partition field.
+    kinds = {"status": pl.Int32, "f": pl.Float64, "s": pl.String}
+    frames = [pl.DataFrame(rows, schema=kinds, orient="row") for rows in sources]
+    frames[3] = frames[3].drop("f")
+    sources[3] = [(status, None, text) for status, _, text in sources[3]]
+
+    def key(entry: tuple[int, int, tuple[Any, ...]]) -> tuple[Any, ...]:
+        values = {"f": entry[2][1], "s": entry[2][2]}
+        told = (values[name] for name in columns)
+        # NULL comes first and NaN last.
+        return tuple((v is not None, v != v, "" if v is None or v != v else v) for v in told)
+
+    every = [(s, r, row) for s, rows in enumerate(sources) for r, row in enumerate(rows)]
+    ordered = sorted((entry for entry in every if entry[2][0] != 2), key=key)
+    expected = {(s, r): place * 5 // len(ordered) for place, (s, r, _) in enumerate(ordered)}
+
+    order, starts = cluster_order(iter(frames), columns, 5)
+
+    assert (order.entries, order.clusters) == (len(ordered), 5)
+    found = {
+        (source, row): cluster
+        for source, frame in enumerate(frames)
+        for row, cluster in order.clusters_of(frame, starts[source]).rows()
+    }
+    assert found == expected
+
+
+def test_a_new_manifest_has_no_more_entries_than_are_worked_on_together() -> None:
+    entries = pl.DataFrame({"status": [1] * 1_000}, schema={"status": pl.Int32})
+    order, starts = cluster_order([entries] * 600, (), 1)
+    assert (order.entries, order.clusters, len(starts)) == (600_000, 3, 600)
+    assert cluster_order([entries.clear()], (), 3)[0].clusters == 0

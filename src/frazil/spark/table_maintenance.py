@@ -37,7 +37,7 @@ from frazil.storage.listing import listing_of
 from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
-from frazil.table.maintenance.progress import DeleteFiles, OnDelete
+from frazil.table.maintenance.progress import DeleteFiles, OnDelete, OnMaintenance
 from frazil.table.maintenance.table_maintenance import Maintenance
 from frazil.table.snapshots.producer import BranchSettings, snapshot_options
 
@@ -175,14 +175,18 @@ class TableMaintenance(Maintenance):
         *,
         spec_id: int | None = None,
         sort_by: str | Sequence[str] = (),
+        on_progress: OnMaintenance | None = None,
         **commit: Unpack[BranchSettings],
     ) -> ManifestsResult:
         """Rewrite manifests so that each is of the target size and holds few partitions.
+
+        None holds more than 250 000 files, so that a change of one of them reads few others.
 
         Args:
             spec_id: the partition spec whose manifests are rewritten; the current one unless given.
             sort_by: names of partition fields, the most important one first; all of the spec's in
                 their order unless given.
+            on_progress: called as many manifests are read, and before new ones are written.
             commit: see `BranchSettings`.
 
         Raises:
@@ -190,7 +194,10 @@ class TableMaintenance(Maintenance):
             CommitFailedError: others kept being first.
         """
         return ClusterManifests(
-            spec_id=spec_id, sort_by=sort_by, commit=snapshot_options(**commit)
+            spec_id=spec_id,
+            sort_by=sort_by,
+            on_progress=on_progress,
+            commit=snapshot_options(**commit),
         ).run(self._port)
 
     def add_files(

@@ -54,7 +54,9 @@ def _rewrite_position_delete_files(caller: Caller, given: Arguments) -> Position
 
 def _rewrite_manifests(caller: Caller, given: Arguments) -> ManifestsResult:
     return caller.table(given["table"]).maintenance.rewrite_manifests(
-        spec_id=given["spec_id"], sort_by=given["sort_by"] or ()
+        spec_id=given["spec_id"],
+        sort_by=given["sort_by"] or (),
+        on_progress=caller.on_progress,
     )
 
 

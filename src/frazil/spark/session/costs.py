@@ -95,9 +95,10 @@ PLANNED_BYTES: Final = 256 << 20
 """Of manifests of up to so many bytes together a few columns are decoded here, as for a plan."""
 
 REWRITTEN_BYTES: Final = 64 << 20
-"""Manifests of up to so many bytes together are rewritten here, where all of them are held unpacked
-meanwhile; executors shuffle what they hold. Measured by `manifests` of
-``make bench ONLY=maintenance``.
+REWRITTEN_FILES: Final = 250_000
+"""Manifests of up to so many bytes together, of so many files, are rewritten here, where all of
+them are held unpacked meanwhile: 1.1 GB for a million files of two columns. Executors shuffle what
+they hold. Measured by `manifests` of ``make bench ONLY=maintenance``.
 """
 
 # -- maintenance ----

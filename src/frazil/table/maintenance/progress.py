@@ -39,6 +39,42 @@ class DeleteProgress:
 OnDelete: TypeAlias = Callable[[DeleteProgress], None]
 
 
+@dataclass(frozen=True, slots=True)
+class MaintenanceProgress:
+    """What a look at all of a table, or a rewrite of its manifests, is at.
+
+    Attributes:
+        stage: ``reading manifests``, ``writing manifests``, ``checking manifests``, ``checking
+            files``, ``comparing deletes`` or ``done``.
+        count: of manifests or files of the stage; 0 while it is unknown.
+        done: those that are behind it.
+    """
+
+    stage: Literal[
+        "reading manifests",
+        "writing manifests",
+        "checking manifests",
+        "checking files",
+        "comparing deletes",
+        "done",
+    ]
+    count: int = 0
+    done: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """How much of the stage is done, from 0 to 1; None while that is unknown."""
+        return self.done / self.count if self.count and self.done else None
+
+    def __str__(self) -> str:
+        if not self.count or self.stage == "done":
+            return self.stage
+        return f"{self.stage}: {self.done:,} of {self.count:,}"
+
+
+OnMaintenance: TypeAlias = Callable[[MaintenanceProgress], None]
+
+
 def tell_nobody(progress: object) -> None:
     """Do nothing with what a job is at."""
 

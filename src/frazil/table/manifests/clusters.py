@@ -10,7 +10,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import polars as pl
 
@@ -22,35 +22,59 @@ from frazil.format.manifests import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import MANIFEST_CODEC
-from frazil.planning.load import ManifestLoader, manifest_batches
+from frazil.planning.load import FILES_AT_ONCE, ManifestLoader, batches_of_files
 from frazil.storage import avro
 from frazil.storage.avro.manifest_copy import copied_bytes, only_rows
 from frazil.storage.files import FileIO
 from frazil.table.manifests.files import as_existing, carried_whole, entries_in
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class ClusterOrder:
+    """The order of many manifests' live entries, which clusters of one size are cut from.
+
+    Entries are ordered by their partitions, then by their manifests, then as they stand there.
+
+    Attributes:
+        columns: of partition fields, the most important one first.
+        entries: how many there are.
+        clusters: how many are cut.
+    """
+
+    columns: Sequence[str]
+    entries: int
+    clusters: int
+
+    def clusters_of(self, entries: pl.DataFrame, starts: Sequence[int]) -> pl.DataFrame:
+        """Return `row` and `cluster` of the live entries of a manifest, by cluster and row.
+
+        Args:
+            entries: of the manifest.
+            starts: of each partition of it, in their order, the place of its first entry.
+        """
+        found = _by_partition(entries, self.columns)
+        begins = pl.Series("start", starts, pl.Int64)
+        nth = pl.int_range(pl.len(), dtype=pl.Int64).over("partition")
+        place = pl.lit(begins).gather(pl.col("partition")) + nth
+        cluster = (place * self.clusters // max(self.entries, 1)).alias("cluster")
+        return found.select("row", cluster).sort("cluster", "row")
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestClusters:
     """What new manifests are made of.
 
     Attributes:
         paths: of the new manifests.
         sources: manifests that give them entries.
-        rows: one row an entry: `cluster` and `source`, numbers of those two, and `row`, its
-            number in its manifest.
+        order: of all entries.
+        starts: of each source, as `ClusterOrder.clusters_of` takes them: a number a partition.
     """
 
     paths: Sequence[str]
     sources: Sequence[ManifestFile]
-    rows: pl.DataFrame
-
-    def by_source(self) -> pl.DataFrame:
-        """Return one row for each source: `source`, and `taken`, a list of `cluster` and `rows`."""
-        pieces = self.rows.group_by("source", "cluster", maintain_order=True).agg(
-            pl.col("row").sort().alias("rows")
-        )
-        taken = pl.struct("cluster", "rows").alias("taken")
-        return pieces.group_by("source", maintain_order=True).agg(taken)
+    order: ClusterOrder
+    starts: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +116,19 @@ class ClusterWriter:
         return cls(io, definition, spec_id, content, snapshot_id)
 
     def pieces(
-        self, source: ManifestFile, taken: Iterable[tuple[int, Sequence[int]]]
+        self, source: ManifestFile, order: ClusterOrder, starts: Sequence[int]
     ) -> Iterator[tuple[int, bytes]]:
         """Read a manifest and yield what it gives to each new one.
 
-        Yields the number of a new manifest, and the bytes of its piece; `taken` are such numbers
-        with the rows of their entries.
+        Yields the number of a new manifest, and the bytes of its piece; `order` and `starts` say
+        which entries go where.
         """
         path = source.manifest_path
         data = self.io.read(path)
         [opened] = carried_whole(self.metadata, [(source, data)])
         entries: list[ManifestEntry] | None = None
-        for number, rows in taken:
-            some = only_rows(opened, pl.Series(rows, dtype=pl.Int64))
+        for number, rows in rows_by_cluster(order.clusters_of(opened.entries, starts)):
+            some = only_rows(opened, rows)
             piece = None if some is None else copied_bytes(path, [some], **self._definition)
             if piece is None:
                 if entries is None:
@@ -153,9 +177,8 @@ WriteClusters: TypeAlias = Callable[[ClusterWriter, ManifestClusters], Sequence[
 def write_here(writer: ClusterWriter, clusters: ManifestClusters) -> list[ManifestFile]:
     """Write the new manifests in this process."""
     pieces: dict[int, list[bytes]] = defaultdict(list)
-    for number, taken in clusters.by_source().iter_rows():
-        told = [(each["cluster"], each["rows"]) for each in taken]
-        for cluster, piece in writer.pieces(clusters.sources[number], told):
+    for source, starts in zip(clusters.sources, clusters.starts, strict=True):
+        for cluster, piece in writer.pieces(source, clusters.order, starts):
             pieces[cluster].append(piece)
     return [writer.write(path, pieces[number]) for number, path in enumerate(clusters.paths)]
 
@@ -165,30 +188,74 @@ def partitions_of(
 ) -> Iterator[pl.DataFrame]:
     """Yield each manifest's statuses and partition columns; no more than these is kept."""
     loader = ManifestLoader.of(metadata, io)
-    for batch in manifest_batches(manifests, range(len(manifests))):
-        for frame in loader.entries([manifests[index] for index in batch]):
+    for batch in batches_of_files(manifests):
+        for frame in loader.entries(batch, keep=False):
             yield frame.select("status", *(name for name in columns if name in frame.columns))
 
 
-def live_rows(frames: Iterator[pl.DataFrame], columns: Sequence[str], count: int) -> pl.DataFrame:
-    """The live entries of manifests in the order of their partitions, in clusters of one size.
+def cluster_order(
+    frames: Iterable[pl.DataFrame], columns: Sequence[str], count: int
+) -> tuple[ClusterOrder, list[list[int]]]:
+    """Return the order of the live entries of manifests, and the starts of each manifest.
 
-    Returns `cluster` (numbers without a gap), `source` (the number of the manifest) and `row`; the
-    most important of the columns comes first.
+    Of a manifest a row a partition is kept, so that many entries of few partitions take no memory.
+
+    Args:
+        frames: of each manifest, with `status` and partition columns.
+        columns: of partition fields, the most important one first.
+        count: of clusters; there are more where they would have more than `FILES_AT_ONCE` entries,
+            and fewer where there are fewer entries.
     """
-    numbered = [
-        frame.select(
-            pl.lit(number, pl.Int32).alias("source"),
-            pl.row_index("row"),
-            "status",
-            *(column for column in columns if column in frame.columns),
+    counted: list[pl.DataFrame] = []
+    sources = 0
+    for frame in frames:
+        found = _by_partition(frame, columns)
+        keys = [pl.col(name).first() for name in columns if name in found.columns]
+        counts = found.group_by("partition", maintain_order=True).agg(
+            pl.lit(sources, pl.Int32).alias("source"), pl.len().cast(pl.Int64), *keys
         )
-        for number, frame in enumerate(frames)
-    ]
-    together = pl.concat(numbered, how="diagonal_relaxed")
-    live = together.filter(pl.col("status") != int(EntryStatus.DELETED))
-    keys = [column for column in columns if column in live.columns]
-    ordered = live.sort(keys, nulls_last=False, maintain_order=True) if keys else live
-    size = max(1, len(ordered))
-    cluster = pl.int_range(len(ordered), dtype=pl.Int64, eager=True) * min(count, size) // size
-    return ordered.select(cluster.alias("cluster"), "source", "row")
+        counted.append(counts)
+        sources += 1
+    together = pl.concat([pl.DataFrame(schema=_COUNTED), *counted], how="diagonal_relaxed")
+    keys = [name for name in columns if name in together.columns]
+    ordered = together.sort(keys, nulls_last=False, maintain_order=True) if keys else together
+    start = pl.col("len").cum_sum() - pl.col("len")
+    by_source = (
+        ordered.select("source", "partition", start.alias("start"))
+        .sort("source", "partition")
+        .group_by("source", maintain_order=True)
+        .agg("start")
+    )
+    starts: list[list[int]] = [[] for _ in range(sources)]
+    for source, of_source in by_source.iter_rows():
+        starts[source] = of_source
+    entries = int(together["len"].sum())
+    clusters = min(max(count, -(-entries // FILES_AT_ONCE)), entries)
+    return ClusterOrder(tuple(columns), entries, clusters), starts
+
+
+def rows_by_cluster(found: pl.DataFrame) -> Iterator[tuple[int, pl.Series]]:
+    """Yield the number of each cluster with the rows that a manifest gives it."""
+    for (number,), members in found.group_by("cluster", maintain_order=True):
+        yield int(str(number)), members["row"]
+
+
+_COUNTED: Final = {"partition": pl.Int64(), "source": pl.Int32(), "len": pl.Int64()}
+
+
+def _by_partition(entries: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """The live entries of a manifest in the order of their partitions, which are numbered.
+
+    Returns:
+        `row`, the place in the manifest, `partition`, a number from 0 without a gap, and those of
+        the columns that the entries have.
+    """
+    keys = [name for name in columns if name in entries.columns]
+    live = entries.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), "status", *keys)
+    live = live.filter(pl.col("status") != int(EntryStatus.DELETED)).drop("status")
+    if not keys:
+        return live.with_columns(pl.lit(0, pl.Int64).alias("partition"))
+    ordered = live.sort(keys, nulls_last=False, maintain_order=True)
+    is_next = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in keys)
+    number = is_next.cast(pl.Int64).cum_sum()
+    return ordered.with_columns((number - number.first()).alias("partition"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,8 +24,9 @@ from frazil.table.manifests.clusters import (
     ClusterWriter,
     ManifestClusters,
     WriteClusters,
-    live_rows,
+    cluster_order,
     partitions_of,
+    rows_by_cluster,
     write_here,
 )
 from frazil.table.snapshots.producer import (
@@ -41,6 +42,10 @@ def always_small(manifests: Sequence[ManifestFile]) -> bool:
     return True
 
 
+def tell_nobody(done: int, count: int) -> None:
+    """Do nothing with how far it is."""
+
+
 class RewriteManifests(SnapshotProducer):
     """Cluster the entries of one spec's manifests by partition, in manifests of the target size.
 
@@ -53,6 +58,7 @@ class RewriteManifests(SnapshotProducer):
             their order, unless given.
         is_small: whether these manifests are rewritten here, all of them in memory.
         write: writes the new manifests of others.
+        on_read: called with how many manifests are read, and of how many, where they are many.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class RewriteManifests(SnapshotProducer):
         sort_by: Sequence[str] = (),
         is_small: Callable[[Sequence[ManifestFile]], bool] = always_small,
         write: WriteClusters = write_here,
+        on_read: Callable[[int, int], None] = tell_nobody,
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(io, options)
@@ -70,6 +77,7 @@ class RewriteManifests(SnapshotProducer):
         self._sort_by = tuple(sort_by)
         self._is_small = is_small
         self._write_clusters = write
+        self._on_read = on_read
         self._written = KeptBetweenTries[list[ManifestFile]]()
         self.rewritten: tuple[ManifestFile, ...] = ()
         self.added: tuple[ManifestFile, ...] = ()
@@ -178,10 +186,11 @@ class RewriteManifests(SnapshotProducer):
         count: int,
     ) -> list[ManifestFile]:
         """Only partitions are read here, then each manifest once by whoever writes the new ones."""
-        rows = live_rows(partitions_of(self.files.io, base, chosen, columns), columns, count)
-        if rows.is_empty():
+        frames = partitions_of(self.files.io, base, chosen, columns)
+        order, starts = cluster_order(self._told(frames, len(chosen)), columns, count)
+        if not order.entries:
             return []
-        paths = [self.files.reserved_path(base) for _ in range(rows["cluster"].n_unique())]
+        paths = [self.files.reserved_path(base) for _ in range(order.clusters)]
         writer = ClusterWriter.of(
             self.files.io,
             base,
@@ -189,7 +198,13 @@ class RewriteManifests(SnapshotProducer):
             content=content,
             snapshot_id=self.snapshot_id,
         )
-        return list(self._write_clusters(writer, ManifestClusters(paths, chosen, rows)))
+        clusters = ManifestClusters(paths, chosen, order, starts)
+        return list(self._write_clusters(writer, clusters))
+
+    def _told(self, frames: Iterable[pl.DataFrame], count: int) -> Iterator[pl.DataFrame]:
+        for done, frame in enumerate(frames, start=1):
+            yield frame
+            self._on_read(done, count)
 
 
 def partition_columns(spec: PartitionSpec, names: Sequence[str]) -> list[str]:
@@ -208,14 +223,12 @@ def _clusters(
     opened: Sequence[CarriedEntries], columns: Sequence[str], count: int
 ) -> Iterator[list[CarriedEntries]]:
     """The entries of each new manifest: neighbours by partition, about as many each."""
-    rows = live_rows((source.entries for source in opened), columns, count)
-    for _, members in rows.group_by("cluster", maintain_order=True):
-        yield [_only(opened[number], taken) for number, taken in _by_source(members)]
-
-
-def _by_source(members: pl.DataFrame) -> Iterator[tuple[int, pl.Series]]:
-    for (number,), rows in members.group_by("source", maintain_order=True):
-        yield int(str(number)), rows["row"]
+    order, starts = cluster_order((source.entries for source in opened), columns, count)
+    taken: list[list[CarriedEntries]] = [[] for _ in range(order.clusters)]
+    for source, of_source in zip(opened, starts, strict=True):
+        for number, rows in rows_by_cluster(order.clusters_of(source.entries, of_source)):
+            taken[number].append(_only(source, rows))
+    yield from taken
 
 
 def _only(source: CarriedEntries, rows: pl.Series) -> CarriedEntries:

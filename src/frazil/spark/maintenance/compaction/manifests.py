@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from frazil.format.arguments import one_or_several
 from frazil.format.manifests import ManifestFile
+from frazil.planning.load import file_count_of
 from frazil.spark.maintenance.compaction.results import ManifestsResult
 from frazil.spark.metadata_frames.entry_rows import (
     TASK_ARROW,
@@ -25,7 +26,8 @@ from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
 from frazil.spark.session.tasks import map_batches, map_items, spread_items
 from frazil.storage.avro.manifest_records import manifest_of, manifest_record
-from frazil.table.manifests.clusters import ClusterWriter, ManifestClusters
+from frazil.table.maintenance.progress import MaintenanceProgress, OnMaintenance, tell_nobody
+from frazil.table.manifests.clusters import ClusterOrder, ClusterWriter, ManifestClusters
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
 from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
@@ -42,7 +44,9 @@ _SUMMARY: Final = pa.struct(
         "upper_bound": pa.binary(),
     }
 )
-_TAKEN: Final = pa.list_(pa.struct({"cluster": pa.int32(), "rows": pa.list_(pa.int32())}))
+_TASK: Final = pa.schema(
+    [*TASK_ARROW, pa.field("source", pa.int32()), pa.field("starts", pa.list_(pa.int64()))]
+)
 _PIECES: Final = pa.schema({"number": pa.int32(), "source": pa.int32(), "data": pa.binary()})
 _WRITTEN: Final = pa.schema(
     {
@@ -57,7 +61,9 @@ _WRITTEN: Final = pa.schema(
 
 def is_rewritten_here(manifests: Sequence[ManifestFile]) -> bool:
     """Whether these manifests are rewritten beside the session."""
-    return sum(manifest.manifest_length for manifest in manifests) <= costs.REWRITTEN_BYTES
+    size = sum(manifest.manifest_length for manifest in manifests)
+    files = sum(map(file_count_of, manifests))
+    return size <= costs.REWRITTEN_BYTES and files <= costs.REWRITTEN_FILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,24 +73,33 @@ class ClusterManifests:
     Attributes:
         spec_id: the partition spec whose manifests are rewritten; the current one unless given.
         sort_by: names of partition fields, the most important one first; all unless given.
+        on_progress: called as manifests are read, where they are many, and before they are written.
         commit: where the snapshot goes, and what its summary says.
     """
 
     spec_id: int | None = None
     sort_by: str | Sequence[str] = ()
+    on_progress: OnMaintenance | None = None
     commit: SnapshotOptions = DEFAULT_OPTIONS
 
     def run(self, port: SparkPort) -> ManifestsResult:
         """Run it; see `TableMaintenance.rewrite_manifests`."""
+        tell = self.on_progress or tell_nobody
+
+        def heard(done: int, count: int) -> None:
+            tell(MaintenanceProgress("reading manifests", count, done))
+
         operation = RewriteManifests(
             port.io,
             spec_id=self.spec_id,
             sort_by=[str(name) for name in one_or_several(self.sort_by, argument="sort_by")],
             is_small=is_rewritten_here,
-            write=partial(_write_clusters, port.spark),
+            write=partial(_write_clusters, port.spark, tell),
+            on_read=heard,
             options=port.naming_engine(self.commit),
         )
         port.run(operation)
+        tell(MaintenanceProgress("done", len(operation.added), len(operation.added)))
         if not operation.rewritten:
             return ManifestsResult()
         return ManifestsResult(
@@ -95,10 +110,12 @@ class ClusterManifests:
 
 
 def _write_clusters(
-    spark: SparkSession, writer: ClusterWriter, clusters: ManifestClusters
+    spark: SparkSession, tell: OnMaintenance, writer: ClusterWriter, clusters: ManifestClusters
 ) -> list[ManifestFile]:
     """Let executors read each source once, and write the new manifests of the pieces."""
-    pieces = map_items(spread_items(spark, _tasks(clusters)), partial(_pieces, writer), _PIECES)
+    tell(MaintenanceProgress("writing manifests", len(clusters.paths)))
+    cut = partial(_pieces, writer, clusters.order)
+    pieces = map_items(spread_items(spark, _tasks(clusters)), cut, _PIECES)
     tasks = min(len(clusters.paths), shuffle_partitions(spark))
     together = pieces.repartition(tasks, "number")
     ordered = together.sortWithinPartitions("number", "source")
@@ -110,18 +127,20 @@ def _write_clusters(
 
 def _tasks(clusters: ManifestClusters) -> pa.Table:
     """A row a source: what is told of it, and which of its entries go where."""
-    taken = clusters.by_source()
-    rows = [stated_manifest(clusters.sources[number]) for number in taken["source"]]
-    entries = pa.Table.from_pylist(rows, TASK_ARROW)
-    for name, kind in (("source", pa.int32()), ("taken", _TAKEN)):
-        entries = entries.append_column(name, taken[name].to_arrow().cast(kind))
-    return entries
+    rows = [
+        {**stated_manifest(manifest), "source": number, "starts": starts}
+        for number, (manifest, starts) in enumerate(
+            zip(clusters.sources, clusters.starts, strict=True)
+        )
+    ]
+    return pa.Table.from_pylist(rows, _TASK)
 
 
-def _pieces(writer: ClusterWriter, task: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+def _pieces(
+    writer: ClusterWriter, order: ClusterOrder, task: dict[str, Any]
+) -> Iterator[pa.RecordBatch]:
     """The pieces of new manifests that a source gives."""
-    taken = [(each["cluster"], each["rows"]) for each in task["taken"]]
-    for number, data in writer.pieces(manifest_of_task(task), taken):
+    for number, data in writer.pieces(manifest_of_task(task), order, task["starts"]):
         piece = {"number": number, "source": task["source"], "data": data}
         yield pa.RecordBatch.from_pylist([piece], _PIECES)
 
