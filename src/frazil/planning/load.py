@@ -32,6 +32,8 @@ _BATCH_MANIFESTS = 64
 _LISTS_AT_ONCE = 64
 _BYTES_PER_FILE = 40
 """Of a manifest whose list does not state how many files it has: from below."""
+_BYTES_PER_ENTRY = 300
+"""A decoded entry in memory, about, without statistics."""
 
 FILES_AT_ONCE: Final = 250_000
 """Files whose entries are worked on together: about 100 MB."""
@@ -78,6 +80,13 @@ class ManifestLoader:
             InvalidManifestError, MissingFileError, StorageError: it cannot be read.
         """
         return listed_manifests(self.io, snapshot, cache=self.cache)
+
+    def has_room(self, manifests: Sequence[ManifestFile]) -> bool:
+        """Whether the cache has room for all of these at once, without their statistics.
+
+        More than that would only push out what is kept, and itself.
+        """
+        return sum(map(file_count_of, manifests)) * _BYTES_PER_ENTRY <= self.cache.max_bytes
 
     def entries(
         self,

@@ -32,7 +32,7 @@ from frazil.planning.frames import (
     selected,
     with_single_values,
 )
-from frazil.planning.load import ManifestLoader, batches_of_files, file_count_of
+from frazil.planning.load import ManifestLoader, batches_of_files
 from frazil.planning.prune import (
     keeps_partitions,
     may_match,
@@ -74,9 +74,6 @@ DELETE_COLUMNS = (
 )
 _BY_FILE: Final = (SkipReason.EMPTY, SkipReason.PARTITION_VALUE, SkipReason.COLUMN_BOUNDS)
 """Why single files are left out, in the order of the tests."""
-
-_BYTES_PER_ENTRY = 300
-"""A decoded entry in memory, about, without statistics."""
 
 _DELETE_STATISTICS = (
     "value_counts",
@@ -524,9 +521,7 @@ def _data_files(
     if elsewhere is not None:
         found = elsewhere(loader, pruner, manifests, statistics=statistics, columns=columns)
     if found is None:
-        # More than there is room for would only push out what is kept, and itself.
-        needed = sum(map(file_count_of, manifests)) * _BYTES_PER_ENTRY
-        keep = needed <= loader.cache.max_bytes
+        keep = loader.has_room(manifests)
         batches = list(batches_of_files(manifests))
         firsts = accumulate(map(len, batches), initial=0)
         found = [

@@ -65,12 +65,13 @@ def expiry_of(
     before = handle.metadata
     after = apply_updates(before, operation.changes(before).updates)
     found = unreachable_files(handle.io, before, after)
+    counts = found.counts({})
     files = {
-        "data files": len(found.data_files),
-        "position delete files": len(found.position_delete_files),
-        "equality delete files": len(found.equality_delete_files),
-        "manifests": len(found.manifests),
-        "manifest lists": len(found.manifest_lists),
-        "statistics files": len(found.statistics_files),
+        "data files": counts["deleted_data_files"],
+        "position delete files": counts["deleted_position_delete_files"],
+        "equality delete files": counts["deleted_equality_delete_files"],
+        "manifests": counts["deleted_manifest_files"],
+        "manifest lists": counts["deleted_manifest_lists"],
+        "statistics files": counts["deleted_statistics_files"],
     }
     return Expiry(operation.expired, operation.expired_refs, files)

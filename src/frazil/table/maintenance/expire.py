@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 from frazil.errors import ValidationError
 from frazil.format.changes import (
@@ -14,14 +14,14 @@ from frazil.format.changes import (
     apply_updates,
 )
 from frazil.format.html_text import ShownInNotebooks
-from frazil.format.manifests import ManifestFile
+from frazil.format.manifests import Content, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import GC_ENABLED
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
 from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
-from frazil.table.maintenance.file_paths import live_files, not_held
+from frazil.table.maintenance.file_paths import FileDigests, LiveFiles
 from frazil.table.maintenance.progress import DeleteFiles, Deleting, OnDelete
 from frazil.table.snapshots.producer import now_ms
 
@@ -80,28 +80,55 @@ class ExpireResult(ShownInNotebooks):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UnreachableFiles:
-    """Files that only expired snapshots reached, by kind."""
+    """Files that only expired snapshots reached.
 
-    data_files: tuple[str, ...] = ()
-    position_delete_files: tuple[str, ...] = ()
-    equality_delete_files: tuple[str, ...] = ()
+    Attributes:
+        held: data and delete files.
+        manifests, manifest_lists, statistics_files: the paths of the others.
+    """
+
+    held: LiveFiles = field(default_factory=LiveFiles.none)
     manifests: tuple[str, ...] = ()
     manifest_lists: tuple[str, ...] = ()
     statistics_files: tuple[str, ...] = ()
 
     @property
+    def others(self) -> tuple[tuple[str, ...], ...]:
+        """Those that name others, after those that they name."""
+        return self.manifests, self.manifest_lists, self.statistics_files
+
+    @property
     def count(self) -> int:
         """The number of files of all kinds."""
-        return (
-            len(self.data_files)
-            + len(self.position_delete_files)
-            + len(self.equality_delete_files)
-            + len(self.manifests)
-            + len(self.manifest_lists)
-            + len(self.statistics_files)
-        )
+        return len(self.held) + sum(map(len, self.others))
+
+    def counts(self, failures: Mapping[str, str]) -> FileCounts:
+        """Return how many there are of each kind, but for those that could not be deleted."""
+
+        def gone(paths: Sequence[str]) -> int:
+            return len(paths) - sum(path in failures for path in paths)
+
+        return {
+            "deleted_data_files": self.held.count_of(Content.DATA, failures),
+            "deleted_position_delete_files": self.held.count_of(Content.POSITION_DELETES, failures),
+            "deleted_equality_delete_files": self.held.count_of(Content.EQUALITY_DELETES, failures),
+            "deleted_manifest_files": gone(self.manifests),
+            "deleted_manifest_lists": gone(self.manifest_lists),
+            "deleted_statistics_files": gone(self.statistics_files),
+        }
+
+
+class FileCounts(TypedDict):
+    """Numbers of files by the attributes of `ExpireResult`."""
+
+    deleted_data_files: int
+    deleted_position_delete_files: int
+    deleted_equality_delete_files: int
+    deleted_manifest_files: int
+    deleted_manifest_lists: int
+    deleted_statistics_files: int
 
 
 class ExpireSnapshots(MetadataOperation):
@@ -186,19 +213,15 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
     expired_manifests = _manifests(io, expired)
     beside = _manifests(io, _beside(expired, before, after))
     gone = [manifest for path, manifest in expired_manifests.items() if path not in beside]
-    unreachable = live_files(io, before, gone)
-    if unreachable:
-        unreachable = not_held(unreachable, io, after, beside.values())
+    unreachable = FileDigests.of(io, before, gone).not_held(io, after, list(beside.values()))
     if unreachable:
         others = _manifests(io, after.snapshots)
         left = [manifest for path, manifest in others.items() if path not in beside]
-        unreachable = not_held(unreachable, io, after, left)
+        unreachable = unreachable.not_held(io, after, left)
         gone = [manifest for manifest in gone if manifest.manifest_path not in others]
     kept_lists = {snapshot.manifest_list for snapshot in after.snapshots}
     return UnreachableFiles(
-        data_files=unreachable.data,
-        position_delete_files=unreachable.position_deletes,
-        equality_delete_files=unreachable.equality_deletes,
+        held=unreachable.files(io, before),
         manifests=tuple(manifest.manifest_path for manifest in gone),
         manifest_lists=tuple(
             snapshot.manifest_list
@@ -222,28 +245,13 @@ def delete_unreachable(
     """
     failures: dict[str, str] = {}
     deleting = Deleting(tell, files.count)
-    held = (files.data_files, files.position_delete_files, files.equality_delete_files)
-    for paths in (
-        tuple(chain.from_iterable(held)),
-        files.manifests,
-        files.manifest_lists,
-        files.statistics_files,
-    ):
+    for paths in (*files.held.paths(), *files.others):
         failures.update(delete(paths, deleting))
-
-    def gone(paths: Sequence[str]) -> int:
-        return len(paths) - sum(path in failures for path in paths) if failures else len(paths)
-
     deleting.end()
     return ExpireResult(
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
         ref_names=operation.expired_refs,
-        deleted_data_files=gone(files.data_files),
-        deleted_position_delete_files=gone(files.position_delete_files),
-        deleted_equality_delete_files=gone(files.equality_delete_files),
-        deleted_manifest_files=gone(files.manifests),
-        deleted_manifest_lists=gone(files.manifest_lists),
-        deleted_statistics_files=gone(files.statistics_files),
+        **files.counts(failures),
         failures=tuple(failures.items()),
     )
 
@@ -255,12 +263,7 @@ def planned_expiry(io: FileIO, before: TableMetadata, operation: ExpireSnapshots
     return ExpireResult(
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
         ref_names=operation.expired_refs,
-        deleted_data_files=len(files.data_files),
-        deleted_position_delete_files=len(files.position_delete_files),
-        deleted_equality_delete_files=len(files.equality_delete_files),
-        deleted_manifest_files=len(files.manifests),
-        deleted_manifest_lists=len(files.manifest_lists),
-        deleted_statistics_files=len(files.statistics_files),
+        **files.counts({}),
         is_dry_run=True,
     )
 

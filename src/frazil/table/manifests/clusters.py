@@ -188,8 +188,9 @@ def partitions_of(
 ) -> Iterator[pl.DataFrame]:
     """Yield each manifest's statuses and partition columns; no more than these is kept."""
     loader = ManifestLoader.of(metadata, io)
+    keep = loader.has_room(manifests)
     for batch in batches_of_files(manifests):
-        for frame in loader.entries(batch, keep=False):
+        for frame in loader.entries(batch, keep=keep):
             yield frame.select("status", *(name for name in columns if name in frame.columns))
 
 
