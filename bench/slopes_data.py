@@ -74,7 +74,7 @@ def write_table_of_files(
             number = 1 if content is Content.DATA else 2
             written.append(replace(made, sequence_number=number, min_sequence_number=number))
     path = _list(io, metadata, written, snapshot_id=2, parent=None, sequence_number=2)
-    return _metadata_file(folder, metadata, [_snapshot(2, None, metadata.last_updated_ms, path)])
+    return metadata_file(folder, metadata, [told_snapshot(2, None, metadata.last_updated_ms, path)])
 
 
 def write_table_of_links(folder: Path, *, files: int) -> str:
@@ -101,8 +101,8 @@ def write_table_of_links(folder: Path, *, files: int) -> str:
     path_of_list = _list(
         FileIO(), metadata, manifests, snapshot_id=1, parent=None, sequence_number=1
     )
-    snapshot = _snapshot(1, None, metadata.last_updated_ms, path_of_list)
-    return _metadata_file(folder, metadata, [snapshot])
+    snapshot = told_snapshot(1, None, metadata.last_updated_ms, path_of_list)
+    return metadata_file(folder, metadata, [snapshot])
 
 
 def write_table_of_snapshots(
@@ -130,8 +130,8 @@ def write_table_of_snapshots(
             path = _list(
                 io, metadata, [made], snapshot_id=number, parent=parent, sequence_number=number
             )
-        told.append(_snapshot(number, parent, first_ms + number, path))
-    return _metadata_file(folder, metadata, told)
+        told.append(told_snapshot(number, parent, first_ms + number, path))
+    return metadata_file(folder, metadata, told)
 
 
 def data_file(location: str, number: int | str) -> DataFile:
@@ -258,7 +258,17 @@ def _list(
     return path
 
 
-def _snapshot(number: int, parent: int | None, at_ms: int, path: str) -> dict[str, Any]:
+def only_snapshot(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+) -> dict[str, Any]:
+    """A first snapshot that has these manifests, as metadata tells it."""
+    told = [replace(each, sequence_number=1, min_sequence_number=1) for each in manifests]
+    path = _list(io, metadata, told, snapshot_id=1, parent=None, sequence_number=1)
+    return told_snapshot(1, None, metadata.last_updated_ms, path)
+
+
+def told_snapshot(number: int, parent: int | None, at_ms: int, path: str) -> dict[str, Any]:
+    """A snapshot as metadata tells it."""
     told: dict[str, Any] = {
         "snapshot-id": number,
         "sequence-number": number,
@@ -270,9 +280,10 @@ def _snapshot(number: int, parent: int | None, at_ms: int, path: str) -> dict[st
     return told if parent is None else {**told, "parent-snapshot-id": parent}
 
 
-def _metadata_file(
+def metadata_file(
     folder: Path, metadata: TableMetadata, snapshots: Sequence[dict[str, Any]]
 ) -> str:
+    """Write metadata with these snapshots, of which the last is the current one; its path."""
     last = snapshots[-1]
     told = json.loads(metadata_to_bytes(metadata))
     told |= {

@@ -12,6 +12,7 @@ from table_cases import (
     data_file,
     head,
     kind_of,
+    live_entries,
     make_table,
     names,
     position_deletes,
@@ -22,8 +23,10 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.manifests import Content, DataFile
+from frazil.planning import load
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.schemas import partition_struct_type
+from frazil.table.maintenance import file_paths
 from frazil.table.maintenance.expire import unreachable_files
 from frazil.table.maintenance.progress import DeleteProgress
 
@@ -198,6 +201,33 @@ def test_partitions_of_no_type_are_rewritten_without_a_word(
     )
     assert names(table) == ["o", "p"]
     assert "panic" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("at_once", [2, 250_000], ids=["few at once", "all at once"])
+def test_what_nothing_reaches_is_what_no_kept_snapshot_holds(
+    files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(load, "FILES_AT_ONCE", at_once)
+    monkeypatch.setattr(file_paths, "FILES_AT_ONCE", at_once)
+    monkeypatch.setattr(file_paths, "_COMPARED", at_once)
+    table = make_table(files_catalog, properties={"commit.manifest-merge.enabled": "false"})
+    held = []
+    for number, day in enumerate("abcdef"):
+        table.files.append([data_file(f"{day}{each}") for each in range(3)])
+        if number:
+            # A manifest that is written anew has what others have too.
+            table.files.delete(removed=[data_file(f"{'abcdef'[number - 1]}{number % 3}")])
+        table.create_tag(f"s{number}")
+        held.append({entry.data_file.file_path for entry in live_entries(table, ref=f"s{number}")})
+    tagged = [table.metadata.refs[f"s{number}"].snapshot_id for number in range(len(held))]
+    before = table.metadata
+    for kept in ([5], [0, 5], [2, 3], [0, 1, 2, 3, 4, 5], [1]):
+        snapshots = tuple(s for s in before.snapshots if s.snapshot_id in {tagged[n] for n in kept})
+        found = unreachable_files(table.io, before, replace(before, snapshots=snapshots))
+        told = [path for paths in found.held.paths() for path in paths]
+        reached = set().union(*(held[number] for number in kept))
+        expected = set().union(*held) - reached
+        assert (len(told), set(told)) == (len(expected), expected)
 
 
 def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -> None:

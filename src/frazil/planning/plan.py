@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress
+from itertools import compress
 from typing import Final, Protocol
 
 import numpy as np
@@ -461,7 +461,8 @@ def _narrowed(files: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
 
 
 class PruningElsewhere(Protocol):
-    """Other processes that prune the files of a plan."""
+    """Who prunes the files of a plan in another way than at once: other processes, or one that
+    tells how far it is."""
 
     def __call__(
         self,
@@ -503,6 +504,41 @@ def files_of_manifests(
     return pruner.files(manifests, entries, columns=columns, first=first)
 
 
+def files_here(
+    loader: ManifestLoader,
+    pruner: Pruner,
+    manifests: Sequence[ManifestFile],
+    *,
+    statistics: Mapping[str, Collection[int]],
+    columns: Collection[str],
+    on_read: Callable[[int, int], None] | None = None,
+) -> list[KeptFiles]:
+    """What `files_of_manifests` gives for parts of the manifests, one after the other.
+
+    Args:
+        on_read: called with how many manifests are behind it, and of how many.
+    """
+    keep = loader.has_room(manifests)
+    found: list[KeptFiles] = []
+    done = 0
+    for batch in batches_of_files(manifests):
+        found.append(
+            files_of_manifests(
+                loader,
+                pruner,
+                batch,
+                statistics=statistics,
+                columns=columns,
+                first=done,
+                keep=keep,
+            )
+        )
+        done += len(batch)
+        if on_read is not None:
+            on_read(done, len(manifests))
+    return found
+
+
 def _data_files(
     loader: ManifestLoader,
     manifests: Sequence[ManifestFile],
@@ -521,21 +557,7 @@ def _data_files(
     if elsewhere is not None:
         found = elsewhere(loader, pruner, manifests, statistics=statistics, columns=columns)
     if found is None:
-        keep = loader.has_room(manifests)
-        batches = list(batches_of_files(manifests))
-        firsts = accumulate(map(len, batches), initial=0)
-        found = [
-            files_of_manifests(
-                loader,
-                pruner,
-                batch,
-                statistics=statistics,
-                columns=columns,
-                first=first,
-                keep=keep,
-            )
-            for batch, first in zip(batches, firsts, strict=False)
-        ]
+        found = files_here(loader, pruner, manifests, statistics=statistics, columns=columns)
     if not found:
         return pruner.files((), (), columns=columns)
     skipped = [each for part in found for each in part.skipped]

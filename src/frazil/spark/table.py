@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from frazil.spark.transaction.table import TableTransaction
     from frazil.table.inspect.inspector import SnapshotChoice
     from frazil.table.maintenance.optimizing.choices import OptimizingPlan
+    from frazil.table.maintenance.progress import OnMaintenance
     from frazil.table.report.write import write_report
     from frazil.table.snapshots.producer import BranchSettings, snapshot_options
     from frazil.table.updates.replacement import DefinitionKwargs
@@ -158,7 +159,9 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         command = Optimize(where=where, on_progress=on_progress, commit=snapshot_options(**commit))
         return command.plan(self.port) if dry_run else command.run(self.port)
 
-    def report(self, path: str | PathLike[str]) -> None:
+    def report(
+        self, path: str | PathLike[str], *, on_progress: OnMaintenance | None = None
+    ) -> None:
         """Write one self-contained page about the table as this handle shows it.
 
         It has snapshots over time, file sizes, deleted rows by partition, and what `optimize`
@@ -166,6 +169,7 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
 
         Args:
             path: a local file, which is replaced.
+            on_progress: called as manifests are read.
 
         Raises:
             UnsupportedError: the plotting library is not installed.
@@ -174,7 +178,13 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
         Examples:
             >>> trips.report("/tmp/report.html")
         """
-        write_report(path, name=self.name, metadata=self.metadata, io=self.io)
+        write_report(
+            path,
+            name=self.name,
+            metadata=self.metadata,
+            io=self.io,
+            on_progress=on_progress,
+        )
 
     # -- writes ----------------------------------------------------------------------------------
 

@@ -37,7 +37,12 @@ from frazil.storage.listing import listing_of
 from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
-from frazil.table.maintenance.progress import DeleteFiles, OnDelete, OnMaintenance
+from frazil.table.maintenance.progress import (
+    DeleteFiles,
+    OnDelete,
+    OnMaintenance,
+    tell_nobody,
+)
 from frazil.table.maintenance.table_maintenance import Maintenance
 from frazil.table.snapshots.producer import BranchSettings, snapshot_options
 
@@ -248,15 +253,18 @@ class TableMaintenance(Maintenance):
             options=write_options(**commit),
         ).run(self._port)
 
-    def check(self) -> CheckResult:
+    def check(self, *, on_progress: OnMaintenance | None = None) -> CheckResult:
         """Look whether all that the metadata names is there and is as it says; change nothing.
 
         See `Maintenance.check`. Executors look at the files of large tables.
 
+        Args:
+            on_progress: as of `Maintenance.check`; executors tell of each half a million files.
+
         Raises:
             StorageError: the store does not answer, which says nothing of a file.
         """
-        return checks.check(self._port)
+        return checks.check(self._port, on_progress or tell_nobody)
 
     def compute_table_stats(
         self,

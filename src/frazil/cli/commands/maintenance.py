@@ -103,7 +103,8 @@ def check(settings: Settings, out: Output, *, table: str) -> None:
     Exit code 1 says that there are some.
     """
     handle = settings.table(table)
-    result = handle.maintenance.check()
+    with shown_progress(out, "check") as tell:
+        result = handle.maintenance.check(on_progress=tell)
     if out.as_json:
         facts = {
             "table": handle.name,

@@ -54,7 +54,10 @@ def report(
         raise click.UsageError("give a table or --namespace, not both")
     handle = settings.table(table)
     file = path or "report.html"
-    write_report(file, name=handle.name, metadata=handle.metadata, io=handle.io)
+    with shown_progress(out, "report") as tell:
+        write_report(
+            file, name=handle.name, metadata=handle.metadata, io=handle.io, on_progress=tell
+        )
     out.done({"table": handle.name, "report": file}, f"wrote {file}")
 
 

@@ -18,25 +18,26 @@ from frazil.spark.session.tasks import map_batches
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.checks.files import PROBLEMS, STATED, check_entries, stated_entries
+from frazil.table.maintenance.progress import OnMaintenance, StageCount
 
 
-def check(table: SparkHandlePort) -> CheckResult:
+def check(table: SparkHandlePort, tell: OnMaintenance) -> CheckResult:
     """Check a table; executors look at its files where there are many."""
     loaded = table.refresh()
-    here = check_files_here(table.io, loaded.metadata)
+    here = check_files_here(table.io, loaded.metadata, tell)
 
     def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
         counts = [(m.added_files_count, m.existing_files_count) for m in manifests]
         known = sum((added or 0) + (existing or 0) for added, existing in counts)
         if known <= costs.CHECKED_FILES:
             return here(manifests)
-        return _check_on_cluster(table, manifests)
+        return _check_on_cluster(table, manifests, tell)
 
-    return check_table(table.io, loaded, check_files, catalog=table.catalog)
+    return check_table(table.io, loaded, check_files, catalog=table.catalog, tell=tell)
 
 
 def _check_on_cluster(
-    table: SparkHandlePort, manifests: Sequence[ManifestFile]
+    table: SparkHandlePort, manifests: Sequence[ManifestFile], tell: OnMaintenance
 ) -> tuple[int, pl.DataFrame]:
     cluster = Cluster(spark=table.spark, io=table.io)
     stated = cluster.made_of_entries(
@@ -46,11 +47,18 @@ def _check_on_cluster(
     spread = stated.repartition(F.col("file_path")).persist()
     try:
         count = spread.select("file_path").distinct().count()
-        problems = map_batches(spread, partial(_checked, table.io), columns_of(PROBLEMS))
-        found = problems.limit(costs.MOST_NAMED).toArrow()
+        counting = StageCount(tell, "checking files", count)
+        jobs = max(1, -(-count // costs.FILES_OF_A_CHECK))
+        found = pl.DataFrame(schema=PROBLEMS)
+        for job in range(jobs):
+            some = spread.where(F.pmod(F.xxhash64("file_path"), F.lit(jobs)) == job)
+            problems = map_batches(some, partial(_checked, table.io), columns_of(PROBLEMS))
+            most = costs.MOST_NAMED - len(found)
+            found = found.vstack(polars_of(problems.limit(most).toArrow(), PROBLEMS))
+            counting.add((job + 1) * count // jobs - job * count // jobs)
     finally:
         spread.unpersist()
-    return count, polars_of(found, PROBLEMS)
+    return count, found
 
 
 def _checked(io: FileIO, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -116,6 +116,9 @@ DELETIONS_A_TASK: Final = 1_000
 CHECKED_FILES: Final = 2_000
 """Up to so many files are looked at here."""
 
+FILES_OF_A_CHECK: Final = 500_000
+"""So many files are of one job: after each it can be told how far it is."""
+
 LISTED_FOLDERS: Final = 1_000
 """Up to so many folders of a level are listed here, with all that is below them."""
 

@@ -16,7 +16,12 @@ from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache
-from frazil.planning.load import ManifestLoader, batches_of_files, listed_manifests
+from frazil.planning.load import (
+    ManifestLoader,
+    batches_of_files,
+    file_count_of,
+    listed_manifests,
+)
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.table.maintenance.checks.deletes import IN_CURRENT, check_deletes
@@ -28,8 +33,17 @@ from frazil.table.maintenance.checks.files import (
     stated_entries,
 )
 from frazil.table.maintenance.checks.metadata import metadata_problems
+from frazil.table.maintenance.progress import (
+    MaintenanceProgress,
+    OnMaintenance,
+    StageCount,
+    tell_nobody,
+)
 
 _SHOWN: Final = 10
+_FILES_BETWEEN: Final = 10_000
+"""So many files are looked at before it is told."""
+_DIGEST: Final = {"digest": pl.UInt64(), "other_digest": pl.UInt64()}
 
 CheckFiles = Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame]]
 """Looks at the files of manifests: how many there are, and what is wrong with them."""
@@ -82,7 +96,12 @@ class CheckResult(ShownInNotebooks):
 
 
 def check_table(
-    io: FileIO, table: LoadedTable, check_files: CheckFiles, *, catalog: Catalog
+    io: FileIO,
+    table: LoadedTable,
+    check_files: CheckFiles,
+    *,
+    catalog: Catalog,
+    tell: OnMaintenance = tell_nobody,
 ) -> CheckResult:
     """Look at all that a table's snapshots reach, its statistics, and the log of its metadata.
 
@@ -91,18 +110,20 @@ def check_table(
         table: as it is now.
         check_files: looks at data and delete files.
         catalog: that the table is in.
+        tell: called with what it is at, by the threads that look.
 
     Raises:
         StorageError: the store does not answer.
     """
     metadata = table.metadata
+    tell(MaintenanceProgress("reading manifests"))
     lists = _lists(io, metadata.snapshots)
     listed = {
         snapshot.snapshot_id: manifests
         for snapshot, (manifests, _) in zip(metadata.snapshots, lists, strict=True)
     }
     every = {m.manifest_path: m for m in chain.from_iterable(listed.values())}
-    broken = check_manifests(io, metadata, list(every.values()))
+    broken = check_manifests(io, metadata, list(every.values()), tell)
     problems = [frame for _, frame in lists if frame is not None]
     problems += [frame for frame in broken.values() if frame is not None]
     lost = {path for path, frame in broken.items() if frame is not None}
@@ -119,8 +140,11 @@ def check_table(
     told = found.with_row_index("nth")
     inside = told.join(held, on=["file_path", "stated"], how="semi", nulls_equal=True)["nth"]
     of_files = told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT))
+    tell(MaintenanceProgress("comparing deletes"))
+    of_deletes = check_deletes(io, metadata, listed, lost)
+    tell(MaintenanceProgress("done"))
     return CheckResult(
-        frame=pl.concat([of_files, check_deletes(io, metadata, listed, lost)]),
+        frame=pl.concat([of_files, of_deletes]),
         snapshots_count=len(metadata.snapshots),
         manifests_count=len(every),
         files_count=count,
@@ -128,22 +152,60 @@ def check_table(
 
 
 def check_files_here(
-    io: FileIO, metadata: TableMetadata
-) -> Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame]]:
-    """Return what looks at files beside the session."""
+    io: FileIO, metadata: TableMetadata, tell: OnMaintenance = tell_nobody
+) -> CheckFiles:
+    """Return what looks at files beside the session, of some manifests at a time."""
 
     def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
-        frames = _stated(io, metadata, manifests)
-        stated = pl.concat([pl.DataFrame(schema=STATED), *frames]).unique(maintain_order=True)
-        return stated["file_path"].n_unique(), check_entries(io, stated)
+        counting = StageCount(tell, "checking files", sum(map(file_count_of, manifests)))
+        seen = _Seen()
+        problems = [pl.DataFrame(schema=PROBLEMS)]
+        for stated in _stated(io, metadata, manifests):
+            new = seen.new(stated)
+            for some in new.iter_slices(_FILES_BETWEEN):
+                problems.append(check_entries(io, some))
+                counting.add(len(some))
+            counting.add(len(stated) - len(new))
+        return seen.files, pl.concat(problems)
 
     return check_files
 
 
+class _Seen:
+    """What entries stated before, as 128 bits of each: a file is not looked at again for it."""
+
+    def __init__(self) -> None:
+        self._entries = pl.DataFrame(schema=_DIGEST)
+        self._paths = pl.DataFrame(schema=_DIGEST)
+
+    @property
+    def files(self) -> int:
+        """How many files they are of."""
+        return self._paths.n_unique()
+
+    def new(self, stated: pl.DataFrame) -> pl.DataFrame:
+        """Return the entries that state what none before did."""
+        told = stated.with_columns(
+            pl.struct(*STATED).hash(seed).alias(name) for seed, name in enumerate(_DIGEST)
+        ).unique([*_DIGEST], keep="first", maintain_order=True)
+        if len(self._entries):
+            told = told.join(self._entries, on=[*_DIGEST], how="anti", maintain_order="left")
+        self._entries = self._entries.vstack(told.select(*_DIGEST))
+        path = pl.col("file_path")
+        self._paths = self._paths.vstack(
+            told.select(path.hash(seed).alias(name) for seed, name in enumerate(_DIGEST))
+        )
+        return told.drop(*_DIGEST)
+
+
 def check_manifests(
-    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestFile],
+    tell: OnMaintenance = tell_nobody,
 ) -> dict[str, pl.DataFrame | None]:
     """Return by path what is wrong with each manifest; None where nothing is."""
+    counting = StageCount(tell, "checking manifests", len(manifests))
 
     def look(manifest: ManifestFile) -> pl.DataFrame | None:
         path = manifest.manifest_path
@@ -160,7 +222,12 @@ def check_manifests(
             return problem(path, "manifest", "unreadable", reason=str(error))
         return None
 
-    results = in_threads(look, manifests, threads=WAITING_THREADS, name="frazil-check")
+    def counted(manifest: ManifestFile) -> pl.DataFrame | None:
+        found = look(manifest)
+        counting.add()
+        return found
+
+    results = in_threads(counted, manifests, threads=WAITING_THREADS, name="frazil-check")
     paths = (manifest.manifest_path for manifest in manifests)
     return dict(zip(paths, results, strict=True))
 
@@ -170,8 +237,9 @@ def _stated(
 ) -> Iterator[pl.DataFrame]:
     """What entries of some manifests at a time state of their files."""
     loader = ManifestLoader.of(metadata, io)
+    keep = loader.has_room(manifests)
     for batch in batches_of_files(manifests):
-        yield from map(stated_entries, loader.entries(batch))
+        yield pl.concat(map(stated_entries, loader.entries(batch, keep=keep)))
 
 
 def _lists(

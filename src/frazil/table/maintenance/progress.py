@@ -39,6 +39,16 @@ class DeleteProgress:
 OnDelete: TypeAlias = Callable[[DeleteProgress], None]
 
 
+Stage: TypeAlias = Literal[
+    "reading manifests",
+    "writing manifests",
+    "checking manifests",
+    "checking files",
+    "comparing deletes",
+    "done",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class MaintenanceProgress:
     """What a look at all of a table, or a rewrite of its manifests, is at.
@@ -50,14 +60,7 @@ class MaintenanceProgress:
         done: those that are behind it.
     """
 
-    stage: Literal[
-        "reading manifests",
-        "writing manifests",
-        "checking manifests",
-        "checking files",
-        "comparing deletes",
-        "done",
-    ]
+    stage: Stage
     count: int = 0
     done: int = 0
 
@@ -73,6 +76,23 @@ class MaintenanceProgress:
 
 
 OnMaintenance: TypeAlias = Callable[[MaintenanceProgress], None]
+
+
+@dataclass(slots=True)
+class StageCount:
+    """Counts what is behind a stage, in whatever thread, and tells of each step."""
+
+    tell: OnMaintenance
+    stage: Stage
+    count: int
+    _done: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, done: int = 1) -> None:
+        """Count some more."""
+        with self._lock:
+            self._done += done
+            self.tell(MaintenanceProgress(self.stage, self.count, self._done))
 
 
 def tell_nobody(progress: object) -> None:

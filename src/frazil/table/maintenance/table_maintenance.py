@@ -31,6 +31,7 @@ from frazil.table.maintenance.progress import (
     DeleteFiles,
     DeleteProgress,
     OnDelete,
+    OnMaintenance,
     deleting_here,
     tell_nobody,
 )
@@ -118,11 +119,14 @@ class Maintenance(StatisticsChanges):
         uploads = remove_unfinished_uploads(self._port.io, search, is_dry_run=dry_run)
         return replace(found, unfinished_uploads=uploads)
 
-    def check(self) -> CheckResult:
+    def check(self, *, on_progress: OnMaintenance | None = None) -> CheckResult:
         """Look whether all that the metadata names is there and is as it says; change nothing.
 
         Looked at are manifest lists and manifests of every snapshot, data and delete files with
         their sizes and row counts, deletion vectors, statistics, and the log's metadata files.
+
+        Args:
+            on_progress: called as manifests and files are looked at, by the threads that look.
 
         Raises:
             StorageError: the store does not answer, which says nothing of a file.
@@ -130,8 +134,10 @@ class Maintenance(StatisticsChanges):
         Examples:
             >>> print(trips.maintenance.check())
         """
-        here = check_files_here(self._port.io, self._port.refresh().metadata)
-        return check_table(self._port.io, self._port.refresh(), here, catalog=self._port.catalog)
+        tell = on_progress or tell_nobody
+        loaded = self._port.refresh()
+        here = check_files_here(self._port.io, loaded.metadata, tell)
+        return check_table(self._port.io, loaded, here, catalog=self._port.catalog, tell=tell)
 
     def repair(self) -> RepairResult:
         """Check the table, and mend what can be mended in the current snapshot of `main`.

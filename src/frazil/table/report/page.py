@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
+
+import polars as pl
 
 from frazil.format.html_text import html_script_json, html_size, html_table, html_text
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import count_in
-from frazil.planning.plan import plan
+from frazil.planning.plan import files_here, plan
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact_properties
 from frazil.table.maintenance.optimizing.choices import OptimizingPlan
 from frazil.table.maintenance.optimizing.health import Health
 from frazil.table.maintenance.optimizing.look import look
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
+from frazil.table.maintenance.progress import MaintenanceProgress, OnMaintenance, tell_nobody
 from frazil.table.report.charts import Chart, deletes_chart, sizes_chart, snapshots_chart
 from frazil.table.report.layout import (
     ALONE,
@@ -93,15 +97,32 @@ class TablePage:
 
 
 def report_page(
-    name: str, metadata: TableMetadata, io: FileIO, *, around: Surroundings = ALONE
+    name: str,
+    metadata: TableMetadata,
+    io: FileIO,
+    *,
+    around: Surroundings = ALONE,
+    tell: OnMaintenance = tell_nobody,
 ) -> TablePage:
-    """Return a page about a table: snapshots, files, deletes, and the maintenance that it needs."""
+    """Return a page about a table: snapshots, files, deletes, and the maintenance that it needs.
+
+    `tell` hears of manifests as they are read.
+    """
     library = around.library
     loaded = plotting_library() if library.is_there and library.address is None else ""
-    found = look(metadata, io)
+
+    def heard(done: int, count: int) -> None:
+        tell(MaintenanceProgress("reading manifests", count, done))
+
+    every = plan(
+        metadata, metadata.current_snapshot, io, elsewhere=partial(files_here, on_read=heard)
+    )
+    found = look(metadata, io, every=every)
+    sizes = every.files["file_size_in_bytes"]
+    tell(MaintenanceProgress("done"))
     elements, scripts = "", []
     if library.is_there:
-        drawn = html_script_json(_charts(found, metadata, io))
+        drawn = html_script_json(_charts(found, metadata, sizes))
         first = (
             script_element(loaded)
             if library.address is None
@@ -132,8 +153,7 @@ def report_page(
     return TablePage(html, found.health)
 
 
-def _charts(found: OptimizingPlan, metadata: TableMetadata, io: FileIO) -> dict[str, Chart]:
-    sizes = plan(metadata, metadata.current_snapshot, io).files["file_size_in_bytes"]
+def _charts(found: OptimizingPlan, metadata: TableMetadata, sizes: pl.Series) -> dict[str, Chart]:
     target = OptimizingSettings.of(metadata.properties).target_size
     return {
         "snapshots": snapshots_chart(metadata.snapshots),

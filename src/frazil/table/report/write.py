@@ -19,7 +19,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.storage.files import FileIO
 from frazil.storage.paths import redact
 from frazil.storage.side_by_side import READING_THREADS, in_threads
-from frazil.table.maintenance.progress import tell_nobody
+from frazil.table.maintenance.progress import OnMaintenance, tell_nobody
 from frazil.table.report.index import LakeIndex, index_page
 from frazil.table.report.lake import LakeEntry, entries_of, entry_of, names_of
 from frazil.table.report.layout import Library, Surroundings, plotting_library
@@ -72,13 +72,18 @@ class LakeReport:
 
 
 def write_report(
-    path: str | os.PathLike[str], *, name: str, metadata: TableMetadata, io: FileIO
+    path: str | os.PathLike[str],
+    *,
+    name: str,
+    metadata: TableMetadata,
+    io: FileIO,
+    on_progress: OnMaintenance | None = None,
 ) -> None:
     """Write the page about a table to a local file, in place of one that is there.
 
     Raises StorageError: the file cannot be written.
     """
-    _write(Path(path), report_page(name, metadata, io).html)
+    _write(Path(path), report_page(name, metadata, io, tell=on_progress or tell_nobody).html)
 
 
 def write_lake_report(

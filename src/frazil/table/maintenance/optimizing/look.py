@@ -25,6 +25,7 @@ def look(
     *,
     where: Expression | None = None,
     branch: str | None = None,
+    every: ScanPlan | None = None,
 ) -> OptimizingPlan:
     """Return what self-optimizing would do to a branch's head.
 
@@ -33,6 +34,7 @@ def look(
         io: the table's files.
         where: a bound predicate: only files that may hold matching rows.
         branch: `main` unless given.
+        every: the plan of all files of the head, where it is made already.
 
     Raises:
         ConfigurationError: a property of the table is malformed.
@@ -40,9 +42,12 @@ def look(
         NoSuchRefError: there is no such branch.
     """
     head = branch_head(metadata, branch or MAIN_BRANCH)
+    wanted = filtered(metadata, where)
+    if every is None or not isinstance(wanted, AlwaysTrue):
+        every = files_of(metadata, head, io, wanted)
     return plan_optimizing(
         metadata,
-        files_of(metadata, head, io, filtered(metadata, where)),
+        every,
         OptimizingSettings.of(metadata.properties),
         now_ms=now_ms(),
     )

@@ -1,0 +1,209 @@
+"""What operations on metadata cost at four sizes: requests, bytes, CPU seconds, memory; no Spark.
+
+`python -m bench.costs` measures all of them, each in a process of its own, and writes
+`bench/results/costs.json`, which `bench/cost_model.py` reads; a name measures that operation alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from bench.cost_model import RESULTS, Measured
+from bench.slopes_cost import resident_memory
+from bench.slopes_data import data_file, write_table_of_links, write_table_of_snapshots
+from bench.slopes_wide_data import write_table_of_columns
+from frazil.catalog.metadata_files import read_metadata
+from frazil.catalog.pointer.filesystem import FilesystemCatalog
+from frazil.catalog.registration import register_table
+from frazil.format.manifests import DataFile
+from frazil.format.predicates.bind import bind
+from frazil.format.predicates.sql.parse import parse_predicate
+from frazil.planning.plan import plan
+from frazil.storage.files import FileIO
+from frazil.table.handle import TableHandle
+from frazil.table.maintenance.optimizing.look import look
+from frazil.table.snapshots.rewrite_manifests import RewriteManifests
+
+T = TypeVar("T")
+Step = Callable[[], object]
+
+FILES: Final = (500_000, 1_000_000, 2_000_000, 4_000_000)
+SNAPSHOTS: Final = (4_000, 8_000, 16_000, 32_000)
+COLUMNS: Final = (500, 1_000, 2_000, 4_000)
+WRITERS: Final = (1, 2, 4, 8)
+_COMMITS: Final = 12
+_PARTITION: Final = 3
+
+
+class MeteredIO(FileIO):
+    """Files that count the requests of a store and the bytes that they carry."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = self.bytes = 0
+        self._counts = threading.Lock()
+
+    def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
+        found = super()._run(verb, path, on_disk, on_store)
+        self._count(1, len(found) if isinstance(found, bytes) else 0)
+        return found
+
+    def create(self, path: str, data: bytes) -> None:
+        """Count and write."""
+        self._count(0, len(data))
+        super().create(path, data)
+
+    def create_unique(self, path: str, data: bytes) -> None:
+        """Count and write."""
+        self._count(0, len(data))
+        super().create_unique(path, data)
+
+    def _count(self, requests: int, size: int) -> None:
+        with self._counts:
+            self.requests += requests
+            self.bytes += size
+
+
+def of_files(folder: Path, files: int) -> Iterator[tuple[str, MeteredIO, Step]]:
+    """Operations on a table of so many files, 5 000 a manifest, in 1 000 partitions."""
+    made = write_table_of_links(folder / "lake" / "bench" / "t", files=files)
+    io = MeteredIO()
+    metadata = read_metadata(io, made)
+    snapshot = metadata.current_snapshot
+    where = bind(parse_predicate(f"part = {_PARTITION}"), metadata.schema)
+    table = _registered(folder, io, made)
+    yield "plan one partition", io, lambda: plan(metadata, snapshot, io, where=where)
+    yield "plan all", io, lambda: plan(metadata, snapshot, io)
+    yield "look for maintenance", io, lambda: look(metadata, io)
+    yield "append", io, lambda: table.files.append([data_file(table.location, 1)])
+    rewrite = RewriteManifests(io, is_small=lambda manifests: False)
+    yield "rewrite manifests", io, lambda: table.port.run(rewrite)
+
+
+def of_snapshots(folder: Path, snapshots: int) -> Iterator[tuple[str, MeteredIO, Step]]:
+    """Operations on a table of so many snapshots."""
+    made = write_table_of_snapshots(
+        folder / "lake" / "bench" / "t", snapshots=snapshots, shared=True
+    )
+    io = MeteredIO()
+    yield "open", io, lambda: read_metadata(io, made)
+    table = _registered(folder, io, made)
+    yield "append", io, lambda: table.files.fast_append([data_file(table.location, 1)])
+
+
+def of_columns(folder: Path, columns: int) -> Iterator[tuple[str, MeteredIO, Step]]:
+    """Operations on a table of 500 files of so many columns, with bounds of each."""
+    made = write_table_of_columns(folder / "lake" / "bench" / "t", columns=columns, files=500)
+    io = MeteredIO()
+    metadata = read_metadata(io, made)
+    where = bind(parse_predicate("c7 between 5 and 9"), metadata.schema)
+    yield "open", io, lambda: read_metadata(io, made)
+    yield "plan by bounds", io, lambda: plan(metadata, metadata.current_snapshot, io, where=where)
+
+
+def of_writers(folder: Path, writers: int) -> Measured:
+    """Commits by so many processes at once, on a file system: what one of them cost."""
+    catalog = FilesystemCatalog("bench", {"warehouse": str(folder / "lake")}, io=FileIO())
+    catalog.create_namespace("bench")
+    made = write_table_of_snapshots(folder / "made", snapshots=1, shared=True)
+    register_table(catalog, "bench.t", made)
+    program = [sys.executable, "-m", "bench.costs", "writer", str(folder / "lake")]
+    running = [subprocess.Popen(program, stdout=subprocess.PIPE, text=True) for _ in range(writers)]
+    told = [json.loads(each.communicate()[0]) for each in running]
+    commits = writers * _COMMITS
+    totals = {name: sum(each[name] for each in told) / commits for name in told[0]}
+    return Measured("a commit", "writers", writers, memory=0.0, **totals)
+
+
+_PARTS: Final = {
+    "files": (of_files, FILES),
+    "snapshots": (of_snapshots, SNAPSHOTS),
+    "columns": (of_columns, COLUMNS),
+}
+
+
+def _registered(folder: Path, io: FileIO, made: str) -> TableHandle:
+    catalog = FilesystemCatalog("bench", {"warehouse": str(folder / "lake")}, io=io)
+    catalog.namespace_exists("bench") or catalog.create_namespace("bench")
+    register_table(catalog, "bench.registered", made)
+    return TableHandle(catalog, catalog.load_table("bench.registered"))
+
+
+def _measured(by: str, size: int, folder: Path) -> Iterator[Measured]:
+    """Each operation at one size, in this process."""
+    for name, io, step in _PARTS[by][0](folder, size):
+        io.caches.clear()
+        io.requests = io.bytes = 0
+        gc.collect()
+        resident = resident_memory("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")
+        before = os.times()
+        step()
+        after = os.times()
+        memory = max(0.0, resident_memory("VmHWM") - resident)
+        seconds = after.user + after.system - before.user - before.system
+        yield Measured(name, by, size, io.requests, io.bytes, seconds, memory)
+
+
+def _write(lake: str) -> dict[str, float]:
+    """Commit as one of several writers; what all of its commits cost."""
+    io = MeteredIO()
+    catalog = FilesystemCatalog("bench", {"warehouse": lake}, io=io)
+    table = TableHandle(catalog, catalog.load_table("bench.t"))
+    io.requests = io.bytes = 0
+    before = os.times()
+    for number in range(_COMMITS):
+        path = f"{table.location}/data/{os.getpid()}-{number}.parquet"
+        file = DataFile(file_path=path, partition=(0,), record_count=1, file_size_in_bytes=1_000)
+        table.files.fast_append([file])
+    after = os.times()
+    seconds = after.user + after.system - before.user - before.system
+    return {"requests": io.requests, "bytes": io.bytes, "seconds": seconds}
+
+
+def _apart(by: str, size: int) -> list[Measured]:
+    """Each operation at one size, in a process of its own."""
+    program = [sys.executable, "-m", "bench.costs", by, str(size)]
+    told = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [Measured(**each) for each in json.loads(told)]
+
+
+def main() -> None:
+    """Measure and write; see the module's text."""
+    folder = Path(tempfile.mkdtemp(prefix="frazil-costs-"))
+    try:
+        match sys.argv[1:]:
+            case ["writer", lake]:
+                print(json.dumps(_write(lake)))
+            case ["writers", size]:
+                print(json.dumps([asdict(of_writers(folder, int(size)))]))
+            case [by, size]:
+                print(json.dumps([asdict(each) for each in _measured(by, int(size), folder)]))
+            case names:
+                sizes = {name: sizes for name, (_, sizes) in _PARTS.items()} | {"writers": WRITERS}
+                chosen = names or list(sizes)
+                kept = json.loads(RESULTS.read_text()) if names and RESULTS.exists() else []
+                found = [each for each in kept if each["by"] not in chosen]
+                for name in chosen:
+                    for size in sizes[name]:
+                        for each in _apart(name, size):
+                            print(each, flush=True)
+                            found.append(asdict(each))
+                RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
