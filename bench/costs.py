@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -38,11 +39,12 @@ from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 T = TypeVar("T")
 Step = Callable[[], object]
 
-FILES: Final = (500_000, 1_000_000, 2_000_000, 4_000_000)
+FILES: Final = (500_000, 1_000_000, 1_500_000, 3_000_000)
 SNAPSHOTS: Final = (4_000, 8_000, 16_000, 32_000)
 COLUMNS: Final = (500, 1_000, 2_000, 4_000)
 WRITERS: Final = (1, 2, 4, 8)
-_COMMITS: Final = 12
+_COMMITS: Final = 96
+"""Of all writers together."""
 _PARTITION: Final = 3
 
 
@@ -103,8 +105,8 @@ def of_snapshots(folder: Path, snapshots: int) -> Iterator[tuple[str, MeteredIO,
 
 
 def of_columns(folder: Path, columns: int) -> Iterator[tuple[str, MeteredIO, Step]]:
-    """Operations on a table of 500 files of so many columns, with bounds of each."""
-    made = write_table_of_columns(folder / "lake" / "bench" / "t", columns=columns, files=500)
+    """Operations on a table of 200 files of so many columns, with bounds of each."""
+    made = write_table_of_columns(folder / "lake" / "bench" / "t", columns=columns, files=200)
     io = MeteredIO()
     metadata = read_metadata(io, made)
     where = bind(parse_predicate("c7 between 5 and 9"), metadata.schema)
@@ -116,13 +118,13 @@ def of_writers(folder: Path, writers: int) -> Measured:
     """Commits by so many processes at once, on a file system: what one of them cost."""
     catalog = FilesystemCatalog("bench", {"warehouse": str(folder / "lake")}, io=FileIO())
     catalog.create_namespace("bench")
-    made = write_table_of_snapshots(folder / "made", snapshots=1, shared=True)
+    made = write_table_of_snapshots(folder / "lake" / "bench" / "t", snapshots=1, shared=True)
     register_table(catalog, "bench.t", made)
-    program = [sys.executable, "-m", "bench.costs", "writer", str(folder / "lake")]
+    each = str(_COMMITS // writers)
+    program = [sys.executable, "-m", "bench.costs", "writer", str(folder / "lake"), each]
     running = [subprocess.Popen(program, stdout=subprocess.PIPE, text=True) for _ in range(writers)]
-    told = [json.loads(each.communicate()[0]) for each in running]
-    commits = writers * _COMMITS
-    totals = {name: sum(each[name] for each in told) / commits for name in told[0]}
+    told = [json.loads(process.communicate()[0]) for process in running]
+    totals = {name: sum(each[name] for each in told) / _COMMITS for name in told[0]}
     return Measured("a commit", "writers", writers, memory=0.0, **totals)
 
 
@@ -136,8 +138,8 @@ _PARTS: Final = {
 def _registered(folder: Path, io: FileIO, made: str) -> TableHandle:
     catalog = FilesystemCatalog("bench", {"warehouse": str(folder / "lake")}, io=io)
     catalog.namespace_exists("bench") or catalog.create_namespace("bench")
-    register_table(catalog, "bench.registered", made)
-    return TableHandle(catalog, catalog.load_table("bench.registered"))
+    register_table(catalog, "bench.t", made)
+    return TableHandle(catalog, catalog.load_table("bench.t"))
 
 
 def _measured(by: str, size: int, folder: Path) -> Iterator[Measured]:
@@ -148,27 +150,25 @@ def _measured(by: str, size: int, folder: Path) -> Iterator[Measured]:
         gc.collect()
         resident = resident_memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")
-        before = os.times()
+        before = time.process_time()
         step()
-        after = os.times()
+        seconds = time.process_time() - before
         memory = max(0.0, resident_memory("VmHWM") - resident)
-        seconds = after.user + after.system - before.user - before.system
         yield Measured(name, by, size, io.requests, io.bytes, seconds, memory)
 
 
-def _write(lake: str) -> dict[str, float]:
+def _write(lake: str, commits: int) -> dict[str, float]:
     """Commit as one of several writers; what all of its commits cost."""
     io = MeteredIO()
     catalog = FilesystemCatalog("bench", {"warehouse": lake}, io=io)
     table = TableHandle(catalog, catalog.load_table("bench.t"))
     io.requests = io.bytes = 0
-    before = os.times()
-    for number in range(_COMMITS):
+    before = time.process_time()
+    for number in range(commits):
         path = f"{table.location}/data/{os.getpid()}-{number}.parquet"
         file = DataFile(file_path=path, partition=(0,), record_count=1, file_size_in_bytes=1_000)
         table.files.fast_append([file])
-    after = os.times()
-    seconds = after.user + after.system - before.user - before.system
+    seconds = time.process_time() - before
     return {"requests": io.requests, "bytes": io.bytes, "seconds": seconds}
 
 
@@ -184,8 +184,8 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="frazil-costs-"))
     try:
         match sys.argv[1:]:
-            case ["writer", lake]:
-                print(json.dumps(_write(lake)))
+            case ["writer", lake, commits]:
+                print(json.dumps(_write(lake, int(commits))))
             case ["writers", size]:
                 print(json.dumps([asdict(of_writers(folder, int(size)))]))
             case [by, size]:

@@ -11,7 +11,9 @@ from independent_walk import local, metadata_of
 
 from ci_share import only_in_check, only_in_soak
 from frazil.errors import InvalidManifestError
+from frazil.planning import load
 from frazil.spark.session import costs
+from frazil.table.maintenance import check
 
 
 @pytest.fixture(params=[only_in_soak(2), 3])
@@ -91,6 +93,10 @@ def test_a_sound_table_has_no_problems(checked):
 def test_lost_and_broken_files_are_found(checked, monkeypatch, place):
     if place == "on executors":
         monkeypatch.setattr(costs, "CHECKED_FILES", 0)
+        monkeypatch.setattr(costs, "FILES_OF_A_CHECK", 2)
+    else:
+        monkeypatch.setattr(load, "FILES_AT_ONCE", 1)
+        monkeypatch.setattr(check, "_FILES_BETWEEN", 1)
     lost, cut, noise = files(checked)
     lost.unlink()
     with cut.open("ab") as stream:
@@ -100,7 +106,11 @@ def test_lost_and_broken_files_are_found(checked, monkeypatch, place):
     deletes.unlink()
     checked.io.caches.clear()
     kind = "deletion vector" if checked.format_version == 3 else "position deletes"
-    result = checked.maintenance.check()
+    heard = []
+    result = checked.maintenance.check(on_progress=heard.append)
+    told = [str(each) for each in heard if each.stage == "checking files"]
+    assert (len(told) > 1, told[-1]) == (True, "checking files: 4 of 4")
+    assert str(heard[-1]) == "done"
     names = {(p, k, n) for p, k, n in found(result) if (p, n) != ("unreadable", cut.name)}
     assert names == {
         ("missing", "data", lost.name),

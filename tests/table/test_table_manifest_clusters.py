@@ -14,6 +14,7 @@ from table_cases import make_table as made_by
 
 from frazil.format.manifests import ManifestFile
 from frazil.format.properties.table import MANIFEST_TARGET_SIZE
+from frazil.planning import load
 from frazil.table.handle import TableHandle
 from frazil.table.manifests.clusters import (
     ClusterWriter,
@@ -178,6 +179,28 @@ def test_clusters_are_equal_parts_of_the_entries_by_partition(columns: Sequence[
         for row, cluster in order.clusters_of(frame, starts[source]).rows()
     }
     assert found == expected
+
+
+def test_a_check_opens_a_file_once_that_several_manifests_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class AskedIO(CountingIO):
+        def _run(self, verb: str, path: str, on_disk: Any, on_store: Any) -> Any:
+            if path.endswith(".parquet"):
+                asked.append(path)
+            return super()._run(verb, path, on_disk, on_store)
+
+    monkeypatch.setattr(load, "FILES_AT_ONCE", 3)
+    io = AskedIO()
+    table = filled(tmp_path, io, 2)
+    in_three(table)
+    table.port.run(RewriteManifests(io))
+    result = table.maintenance.check()
+    assert result.files_count == len(set(asked)) == len(asked) == SOURCES * len(DAYS)
+    missing = result.frame.filter(problem="missing", kind="data")
+    assert sorted(missing["file_path"]) == sorted(set(asked))
 
 
 def test_a_new_manifest_has_no_more_entries_than_are_worked_on_together() -> None:
