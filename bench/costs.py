@@ -43,9 +43,14 @@ FILES: Final = (500_000, 1_000_000, 1_500_000, 3_000_000)
 SNAPSHOTS: Final = (4_000, 8_000, 16_000, 32_000)
 COLUMNS: Final = (500, 1_000, 2_000, 4_000)
 WRITERS: Final = (1, 2, 4, 8)
-_COMMITS: Final = 96
+_COMMITS: Final = 24
 """Of all writers together."""
 _PARTITION: Final = 3
+_PATIENT: Final = {
+    "commit.retry.num-retries": "100",
+    "commit.retry.min-wait-ms": "10",
+    "commit.retry.max-wait-ms": "200",
+}
 
 
 class MeteredIO(FileIO):
@@ -120,6 +125,7 @@ def of_writers(folder: Path, writers: int) -> Measured:
     catalog.create_namespace("bench")
     made = write_table_of_snapshots(folder / "lake" / "bench" / "t", snapshots=1, shared=True)
     register_table(catalog, "bench.t", made)
+    TableHandle(catalog, catalog.load_table("bench.t")).set_properties(_PATIENT)
     each = str(_COMMITS // writers)
     program = [sys.executable, "-m", "bench.costs", "writer", str(folder / "lake"), each]
     running = [subprocess.Popen(program, stdout=subprocess.PIPE, text=True) for _ in range(writers)]

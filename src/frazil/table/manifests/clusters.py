@@ -211,9 +211,9 @@ def cluster_order(
     sources = 0
     for frame in frames:
         found = _by_partition(frame, columns)
-        keys = [pl.col(name).first() for name in columns if name in found.columns]
+        firsts = [pl.col(name).first() for name in columns if name in found.columns]
         counts = found.group_by("partition", maintain_order=True).agg(
-            pl.lit(sources, pl.Int32).alias("source"), pl.len().cast(pl.Int64), *keys
+            pl.lit(sources, pl.Int32).alias("source"), pl.len().cast(pl.Int64), *firsts
         )
         counted.append(counts)
         sources += 1
