@@ -34,7 +34,6 @@ from frazil.planning.plan import plan
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.maintenance.optimizing.look import look
-from frazil.table.snapshots.rewrite_manifests import RewriteManifests
 
 T = TypeVar("T")
 Step = Callable[[], object]
@@ -94,8 +93,6 @@ def of_files(folder: Path, files: int) -> Iterator[tuple[str, MeteredIO, Step]]:
     yield "plan all", io, lambda: plan(metadata, snapshot, io)
     yield "look for maintenance", io, lambda: look(metadata, io)
     yield "append", io, lambda: table.files.append([data_file(table.location, 1)])
-    rewrite = RewriteManifests(io, is_small=lambda manifests: False)
-    yield "rewrite manifests", io, lambda: table.port.run(rewrite)
 
 
 def of_snapshots(folder: Path, snapshots: int) -> Iterator[tuple[str, MeteredIO, Step]]:

@@ -68,7 +68,7 @@ def wide_and_long(context: Context) -> Iterator[Figure]:
     """Row 14: what opens, plans and commits to tables that are large in another way."""
     folder = context.folder / "slopes-wide"
     made: dict[str, Callable[[Path], str]] = {
-        "5,000 columns": lambda at: write_table_of_columns(at, columns=5_000, files=1_000),
+        "5,000 columns": lambda at: write_table_of_columns(at, columns=5_000, files=200),
         "100,000 partitions": lambda at: write_table_of_partitions(at, partitions=100_000),
         "100,000 snapshots": lambda at: write_table_of_snapshots(
             at, snapshots=100_000, shared=True
