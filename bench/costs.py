@@ -42,8 +42,8 @@ FILES: Final = (500_000, 1_000_000, 1_500_000, 3_000_000)
 SNAPSHOTS: Final = (4_000, 8_000, 16_000, 32_000)
 COLUMNS: Final = (500, 1_000, 2_000, 4_000)
 WRITERS: Final = (1, 2, 4, 8)
-_COMMITS: Final = 24
-"""Of all writers together."""
+_COMMITS: Final = 6
+"""Of each writer."""
 _PARTITION: Final = 3
 _PATIENT: Final = {
     "commit.retry.num-retries": "100",
@@ -123,11 +123,22 @@ def of_writers(folder: Path, writers: int) -> Measured:
     made = write_table_of_snapshots(folder / "lake" / "bench" / "t", snapshots=1, shared=True)
     register_table(catalog, "bench.t", made)
     TableHandle(catalog, catalog.load_table("bench.t")).set_properties(_PATIENT)
-    each = str(_COMMITS // writers)
-    program = [sys.executable, "-m", "bench.costs", "writer", str(folder / "lake"), each]
-    running = [subprocess.Popen(program, stdout=subprocess.PIPE, text=True) for _ in range(writers)]
+    program = [sys.executable, "-m", "bench.costs", "writer", str(folder / "lake")]
+    running = [
+        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(writers)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        process.stdout.readline()
+    # All are ready: now they are told to begin.
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
     told = [json.loads(process.communicate()[0]) for process in running]
-    totals = {name: sum(each[name] for each in told) / _COMMITS for name in told[0]}
+    commits = writers * _COMMITS
+    totals = {name: sum(each[name] for each in told) / commits for name in told[0]}
     return Measured("a commit", "writers", writers, memory=0.0, **totals)
 
 
@@ -160,14 +171,16 @@ def _measured(by: str, size: int, folder: Path) -> Iterator[Measured]:
         yield Measured(name, by, size, io.requests, io.bytes, seconds, memory)
 
 
-def _write(lake: str, commits: int) -> dict[str, float]:
+def _write(lake: str) -> dict[str, float]:
     """Commit as one of several writers; what all of its commits cost."""
     io = MeteredIO()
     catalog = FilesystemCatalog("bench", {"warehouse": lake}, io=io)
     table = TableHandle(catalog, catalog.load_table("bench.t"))
+    print("ready", flush=True)
+    sys.stdin.readline()
     io.requests = io.bytes = 0
     before = time.process_time()
-    for number in range(commits):
+    for number in range(_COMMITS):
         path = f"{table.location}/data/{os.getpid()}-{number}.parquet"
         file = DataFile(file_path=path, partition=(0,), record_count=1, file_size_in_bytes=1_000)
         table.files.fast_append([file])
@@ -187,8 +200,8 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="frazil-costs-"))
     try:
         match sys.argv[1:]:
-            case ["writer", lake, commits]:
-                print(json.dumps(_write(lake, int(commits))))
+            case ["writer", lake]:
+                print(json.dumps(_write(lake)))
             case ["writers", size]:
                 print(json.dumps([asdict(of_writers(folder, int(size)))]))
             case [by, size]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from bench.slopes_data import metadata_file, only_snapshot
@@ -35,7 +35,9 @@ def write_table_of_columns(folder: Path, *, columns: int, files: int) -> str:
     for first in range(0, files, per):
         entries = []
         for number in range(first, min(first + per, files)):
-            low, high = struct.pack("<q", number), struct.pack("<q", number + 9)
+            # Bounds of real columns are no more alike than these.
+            drawn = Random(number).randbytes(8 * columns)
+            bounds = {i: drawn[8 * i - 8 : 8 * i] for i in ids}
             entries.append(
                 _added(
                     DataFile(
@@ -44,8 +46,8 @@ def write_table_of_columns(folder: Path, *, columns: int, files: int) -> str:
                         file_size_in_bytes=1_000_000,
                         value_counts=counts,
                         null_value_counts=none,
-                        lower_bounds=dict.fromkeys(ids, low),
-                        upper_bounds=dict.fromkeys(ids, high),
+                        lower_bounds=bounds,
+                        upper_bounds=bounds,
                     )
                 )
             )
