@@ -1,11 +1,12 @@
 """What operations on metadata cost at four sizes: requests, bytes, CPU seconds, memory; no Spark.
 
-`python -m bench.costs` measures all of them, each in a process of its own, and writes
+`python -m bench.costs` measures all of them and writes
 `bench/results/costs.json`, which `bench/cost_model.py` reads; a name measures that operation alone.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -83,7 +84,7 @@ class MeteredIO(FileIO):
 
 def of_files(folder: Path, files: int) -> Iterator[tuple[str, MeteredIO, Step]]:
     """Operations on a table of so many files, 5 000 a manifest, in 1 000 partitions."""
-    made = write_table_of_links(folder / "lake" / "bench" / "t", files=files)
+    made = write_table_of_links(folder / "lake" / "bench" / f"t{files}", files=files)
     io = MeteredIO()
     metadata = read_metadata(io, made)
     snapshot = metadata.current_snapshot
@@ -97,9 +98,8 @@ def of_files(folder: Path, files: int) -> Iterator[tuple[str, MeteredIO, Step]]:
 
 def of_snapshots(folder: Path, snapshots: int) -> Iterator[tuple[str, MeteredIO, Step]]:
     """Operations on a table of so many snapshots."""
-    made = write_table_of_snapshots(
-        folder / "lake" / "bench" / "t", snapshots=snapshots, shared=True
-    )
+    place = folder / "lake" / "bench" / f"t{snapshots}"
+    made = write_table_of_snapshots(place, snapshots=snapshots, shared=True)
     io = MeteredIO()
     yield "open", io, lambda: read_metadata(io, made)
     table = _registered(folder, io, made)
@@ -108,7 +108,8 @@ def of_snapshots(folder: Path, snapshots: int) -> Iterator[tuple[str, MeteredIO,
 
 def of_columns(folder: Path, columns: int) -> Iterator[tuple[str, MeteredIO, Step]]:
     """Operations on a table of 200 files of so many columns, with bounds of each."""
-    made = write_table_of_columns(folder / "lake" / "bench" / "t", columns=columns, files=200)
+    place = folder / "lake" / "bench" / f"t{columns}"
+    made = write_table_of_columns(place, columns=columns, files=200)
     io = MeteredIO()
     metadata = read_metadata(io, made)
     where = bind(parse_predicate("c7 between 5 and 9"), metadata.schema)
@@ -152,8 +153,9 @@ _PARTS: Final = {
 def _registered(folder: Path, io: FileIO, made: str) -> TableHandle:
     catalog = FilesystemCatalog("bench", {"warehouse": str(folder / "lake")}, io=io)
     catalog.namespace_exists("bench") or catalog.create_namespace("bench")
-    register_table(catalog, "bench.t", made)
-    return TableHandle(catalog, catalog.load_table("bench.t"))
+    name = f"bench.{Path(made).parent.parent.name}"
+    register_table(catalog, name, made)
+    return TableHandle(catalog, catalog.load_table(name))
 
 
 def _measured(by: str, size: int, folder: Path) -> Iterator[Measured]:
@@ -162,6 +164,9 @@ def _measured(by: str, size: int, folder: Path) -> Iterator[Measured]:
         io.caches.clear()
         io.requests = io.bytes = 0
         gc.collect()
+        # The allocator of Polars gives pages back half a second after they were left.
+        time.sleep(1)
+        ctypes.CDLL(None).malloc_trim(0)
         resident = resident_memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")
         before = time.process_time()
@@ -188,9 +193,9 @@ def _write(lake: str) -> dict[str, float]:
     return {"requests": io.requests, "bytes": io.bytes, "seconds": seconds}
 
 
-def _apart(by: str, size: int) -> list[Measured]:
-    """Each operation at one size, in a process of its own."""
-    program = [sys.executable, "-m", "bench.costs", by, str(size)]
+def _apart(by: str, sizes: Sequence[int]) -> list[Measured]:
+    """Each operation at these sizes, in a process of their own."""
+    program = [sys.executable, "-m", "bench.costs", by, *map(str, sizes)]
     told = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
     return [Measured(**each) for each in json.loads(told)]
 
@@ -204,18 +209,20 @@ def main() -> None:
                 print(json.dumps(_write(lake)))
             case ["writers", size]:
                 print(json.dumps([asdict(of_writers(folder, int(size)))]))
-            case [by, size]:
-                print(json.dumps([asdict(each) for each in _measured(by, int(size), folder)]))
+            case [by, *sizes] if sizes:
+                every = [each for size in sizes for each in _measured(by, int(size), folder)]
+                print(json.dumps([asdict(each) for each in every]))
             case names:
                 sizes = {name: sizes for name, (_, sizes) in _PARTS.items()} | {"writers": WRITERS}
                 chosen = names or list(sizes)
                 kept = json.loads(RESULTS.read_text()) if names and RESULTS.exists() else []
                 found = [each for each in kept if each["by"] not in chosen]
                 for name in chosen:
-                    for size in sizes[name]:
-                        for each in _apart(name, size):
-                            print(each, flush=True)
-                            found.append(asdict(each))
+                    # Writers need a table of their own; the others share what their tables link.
+                    parts = [[n] for n in sizes[name]] if name == "writers" else [sizes[name]]
+                    for each in (each for part in parts for each in _apart(name, part)):
+                        print(each, flush=True)
+                        found.append(asdict(each))
                 RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
