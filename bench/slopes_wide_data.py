@@ -36,8 +36,7 @@ def write_table_of_columns(folder: Path, *, columns: int, files: int) -> str:
         entries = []
         for number in range(first, min(first + per, files)):
             # Bounds of real columns are no more alike than these.
-            drawn = Random(number).randbytes(8 * columns)
-            bounds = {i: drawn[8 * i - 8 : 8 * i] for i in ids}
+            lower, upper = (_drawn(2 * number + end, columns) for end in (0, 1))
             entries.append(
                 _added(
                     DataFile(
@@ -46,8 +45,8 @@ def write_table_of_columns(folder: Path, *, columns: int, files: int) -> str:
                         file_size_in_bytes=1_000_000,
                         value_counts=counts,
                         null_value_counts=none,
-                        lower_bounds=bounds,
-                        upper_bounds=bounds,
+                        lower_bounds=lower,
+                        upper_bounds=upper,
                     )
                 )
             )
@@ -88,6 +87,11 @@ def lengthen(metadata_path: str, *, size: int) -> None:
     for snapshot in told["snapshots"]:
         snapshot["summary"]["told-by-the-engine"] = "x" * each
     path.write_text(json.dumps(told))
+
+
+def _drawn(seed: int, columns: int) -> dict[int, bytes]:
+    drawn = Random(seed).randbytes(8 * columns)
+    return {i: drawn[8 * i - 8 : 8 * i] for i in range(1, columns + 1)}
 
 
 def _added(file: DataFile) -> ManifestEntry:
