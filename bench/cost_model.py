@@ -1,9 +1,9 @@
 """A model of what operations cost by the number of files, snapshots, columns and writers.
 
-Each cost is a sum of what the size has no part in, what grows with it, and where it is measured so
-what grows with its square: terms that cannot be less than nothing, fitted to the three smaller
-sizes of `bench/results/costs.json` by their relative errors. `python -m bench.cost_model` shows the
-largest size that was measured beside what the model says of it, and where the next wall stands.
+Each cost is a sum of what the size has no part in and of what grows with it: terms that cannot be
+less than nothing, fitted to the three smaller sizes of `bench/results/costs.json` by their relative
+errors. `python -m bench.cost_model` shows the largest size that was measured beside what the model
+says of it, and where the next wall stands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST: Final[Mapping[str, float]] = {"requests": 1, "bytes": 1, "seconds": 0.1, 
 FAR: Final = {"files": 100_000_000, "snapshots": 1_000_000, "columns": 100_000, "writers": 1_000}
 WALLS: Final[Mapping[str, float]] = {"seconds": 60.0, "memory": 4_096.0}
 """What a driver of two cores and 4 GB is not asked for."""
-_POWERS: Final = (0, 1, 2)
+_POWERS: Final = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def fitted(sizes: Sequence[float], costs: Sequence[float]) -> Growth:
     at, told = np.asarray(sizes, dtype=float), np.asarray(costs, dtype=float)
     weights = 1 / np.maximum(told, told.max() / 1_000 or 1.0)
     best, terms = np.inf, {0: 0.0}
-    for count in range(1, len(sizes)):
+    for count in range(1, len(_POWERS) + 1):
         for powers in combinations(_POWERS, count):
             columns = np.stack([at**power for power in powers], axis=1) * weights[:, None]
             scale = np.abs(columns).max(axis=0)

@@ -16,7 +16,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,7 +25,7 @@ from typing import Any, Final, TypeVar
 from bench.cost_model import RESULTS, Measured
 from bench.slopes_cost import resident_memory
 from bench.slopes_data import data_file, write_table_of_links, write_table_of_snapshots
-from bench.slopes_wide_data import write_table_of_columns
+from bench.slopes_wide_data import write_table_of_columns, write_table_of_partitions
 from frazil.catalog.metadata_files import read_metadata
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.registration import register_table
@@ -46,6 +47,8 @@ WRITERS: Final = (1, 2, 4, 8)
 _COMMITS: Final = 6
 """Of each writer."""
 _PARTITION: Final = 3
+_WARM: Final = {"files": 1_000, "snapshots": 10, "columns": 10}
+"""A first call pays for imports, so each operation runs once on a small table before."""
 _PATIENT: Final = {
     "commit.retry.num-retries": "100",
     "commit.retry.min-wait-ms": "10",
@@ -84,7 +87,12 @@ class MeteredIO(FileIO):
 
 def of_files(folder: Path, files: int) -> Iterator[tuple[str, MeteredIO, Step]]:
     """Operations on a table of so many files, 5 000 a manifest, in 1 000 partitions."""
-    made = write_table_of_links(folder / "lake" / "bench" / f"t{files}", files=files)
+    place = folder / "lake" / "bench" / f"t{files}"
+    made = (
+        write_table_of_partitions(place, partitions=files)
+        if files == _WARM["files"]
+        else write_table_of_links(place, files=files)
+    )
     io = MeteredIO()
     metadata = read_metadata(io, made)
     snapshot = metadata.current_snapshot
@@ -193,9 +201,9 @@ def _write(lake: str) -> dict[str, float]:
     return {"requests": io.requests, "bytes": io.bytes, "seconds": seconds}
 
 
-def _apart(by: str, sizes: Sequence[int]) -> list[Measured]:
-    """Each operation at these sizes, in a process of their own."""
-    program = [sys.executable, "-m", "bench.costs", by, *map(str, sizes)]
+def _apart(by: str, size: int) -> list[Measured]:
+    """Each operation at one size, in a process of its own, which keeps no other size's memory."""
+    program = [sys.executable, "-m", "bench.costs", by, str(size)]
     told = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
     return [Measured(**each) for each in json.loads(told)]
 
@@ -209,18 +217,16 @@ def main() -> None:
                 print(json.dumps(_write(lake)))
             case ["writers", size]:
                 print(json.dumps([asdict(of_writers(folder, int(size)))]))
-            case [by, *sizes] if sizes:
-                every = [each for size in sizes for each in _measured(by, int(size), folder)]
-                print(json.dumps([asdict(each) for each in every]))
+            case [by, size]:
+                deque(_measured(by, _WARM[by], folder), maxlen=0)
+                print(json.dumps([asdict(each) for each in _measured(by, int(size), folder)]))
             case names:
                 sizes = {name: sizes for name, (_, sizes) in _PARTS.items()} | {"writers": WRITERS}
                 chosen = names or list(sizes)
                 kept = json.loads(RESULTS.read_text()) if names and RESULTS.exists() else []
                 found = [each for each in kept if each["by"] not in chosen]
                 for name in chosen:
-                    # Writers need a table of their own; the others share what their tables link.
-                    parts = [[n] for n in sizes[name]] if name == "writers" else [sizes[name]]
-                    for each in (each for part in parts for each in _apart(name, part)):
+                    for each in (each for size in sizes[name] for each in _apart(name, size)):
                         print(each, flush=True)
                         found.append(asdict(each))
                 RESULTS.write_text(json.dumps(found, indent=1) + "\n")
