@@ -48,7 +48,7 @@ def frazil(*words, code=0):
     result = CliRunner().invoke(main, ["--warehouse", "new", "adopt", *map(str, words)])
     assert result.exit_code == code, (result.output, result.exception)
     assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.output
+    return result.stdout if "--json" in words else result.output
 
 
 def rows(*words, code=0, key="table"):

@@ -51,7 +51,7 @@ def shop(home):
 def frazil(*words, code=0, into=("--warehouse", "new")):
     result = CliRunner().invoke(main, [*into, "adopt", *words])
     assert result.exit_code == code, (result.output, result.exception)
-    return result.output
+    return result.stdout if "--json" in words else result.output
 
 
 def rows(*words, code=0, key="table", **more):
