@@ -43,7 +43,7 @@ class Served:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with one lake; SIGTERM ends it as it should."""
+    """A server with two lakes; SIGTERM ends it as it should."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         skip_without("there is no Java 17 or newer (Debian: apt-get install default-jre-headless)")
     place = tmp_path_factory.mktemp("served")
@@ -51,6 +51,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     variables = {
         "FRAZIL_CATALOG__LAKE__URI": f"sqlite:///{place}/catalog.db",
         "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(place / "lake"),
+        "FRAZIL_CATALOG__OTHER__URI": f"sqlite:///{place}/other.db",
+        "FRAZIL_CATALOG__OTHER__WAREHOUSE": str(place / "other"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     conf = [f"--conf={key}={value}" for key, value in SETTINGS.items()]

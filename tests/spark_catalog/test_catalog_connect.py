@@ -257,6 +257,9 @@ STEPS = [
     Step("SELEC * FROM lake.db.t", None, "PARSE_SYNTAX_ERROR"),
     Step("SELECT count(*) FROM lake.db.u", [[3]]),
     # Two clients in transactions of their own.
+    Step("BEGIN TRANSACTION", None, "say USE and which of lake, other first"),
+    Step("USE lake", []),
+    Step("2:USE lake", []),
     Step("BEGIN TRANSACTION", []),
     Step("2:BEGIN", []),
     Step("INSERT INTO lake.db.t VALUES (1001, 'one')", []),
@@ -275,6 +278,26 @@ STEPS = [
     Step("2:COMMIT", []),
     Step("2:SELECT count(*) FROM lake.db.t WHERE id > 1000", [[0]]),
     Step("SELECT count(*) FROM lake.db.u WHERE id > 1000", [[1]]),
+    # Two lakes.
+    Step("SHOW CATALOGS LIKE '*e*'", [["lake"], ["other"]]),
+    Step("CREATE NAMESPACE other.db", []),
+    Step("USE other.db", []),
+    Step("SELECT current_catalog(), current_schema()", [["other", "db"]]),
+    Step("CREATE TABLE v (id BIGINT, n STRING)", []),
+    Step("INSERT INTO v SELECT id, n FROM lake.db.u WHERE id IN (2, 3)", []),
+    Step("SELECT v.id, u.n FROM v JOIN lake.db.u u USING (id) ORDER BY 1", [[2, "b"], [3, "c"]]),
+    Step("USE lake.db", []),
+    Step("INSERT INTO u SELECT id + 500, n FROM other.db.v", []),
+    Step("UPDATE u SET n = 'o' WHERE id - 500 IN (SELECT id FROM other.db.v)", []),
+    Step("SELECT id, n FROM u WHERE id BETWEEN 500 AND 600 ORDER BY 1", [[502, "o"], [503, "o"]]),
+    Step("BEGIN", []),
+    Step("DELETE FROM u WHERE id > 500", []),
+    Step("SELECT count(*) FROM u JOIN other.db.v USING (id)", [[2]]),
+    Step("2:INSERT INTO other.db.v VALUES (9, 'i')", []),
+    Step("INSERT INTO other.db.v VALUES (8, 'h')", None, "is one of the lake lake"),
+    Step("ROLLBACK", []),
+    Step("SELECT count(*) FROM u WHERE id BETWEEN 500 AND 600", [[2]]),
+    Step("SELECT max(id), count(*) FROM other.db.v", [[9, 3]]),
 ]
 
 

@@ -168,6 +168,8 @@ def test_two_clients_interleave_their_transactions(connect):
     one, two = connect(), connect()
     one.run("CREATE NAMESPACE lake.turns")
     one.run("CREATE TABLE lake.turns.t (id BIGINT)")
+    one.run("USE lake")
+    two.run("USE lake")
     one.run("BEGIN")
     two.run("BEGIN")
     one.run("INSERT INTO lake.turns.t VALUES (1)")

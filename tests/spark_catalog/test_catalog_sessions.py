@@ -46,13 +46,14 @@ def test_a_client_that_is_killed_has_committed_nothing(served, client, tmp_path)
         "CREATE NAMESPACE lake.killed",
         "CREATE TABLE lake.killed.t (id BIGINT)",
         "INSERT INTO lake.killed.t VALUES (1)",
+        "USE lake",
         "BEGIN",
         "INSERT INTO lake.killed.t VALUES (2)",
         "SELECT count(*) FROM lake.killed.t",
         "py:__import__('time').sleep(600)",
     )
     with Program(client, served.connect, killed, cwd=tmp_path, variables=left_out) as running:
-        running.wait_until(lambda: len(running.lines) == 6)
+        running.wait_until(lambda: len(running.lines) == 7)
         assert json.loads(running.lines[-1]) == [[2]]
     after = steps("SELECT id FROM lake.killed.t", "INSERT INTO lake.killed.t VALUES (3)")
     said = run_program(client, served.connect, after, cwd=tmp_path, variables=left_out)
