@@ -83,7 +83,7 @@ def client(connect):
 
 def test_catalogs_and_schemas(client):
     """The lake is one of the catalogs, and its namespaces are schemas."""
-    assert rows_of(client.lists.getCatalogs()) == [("lake",), ("spark_catalog",)]
+    assert rows_of(client.lists.getCatalogs()) == [("lake",), ("other",), ("spark_catalog",)]
     every = rows_of(client.lists.getSchemas(), "TABLE_CATALOG", "TABLE_SCHEM")
     assert {("lake", "lists"), ("spark_catalog", "default")} <= set(every)
     some = client.lists.getSchemas("lake", "l%s")
