@@ -88,7 +88,7 @@ def test_catalogs_and_schemas(client):
     assert {("lake", "lists"), ("spark_catalog", "default")} <= set(every)
     some = client.lists.getSchemas("lake", "l%s")
     assert rows_of(some, "TABLE_CATALOG", "TABLE_SCHEM") == [("lake", "lists")]
-    assert rows_of(client.lists.getSchemas("other", None)) == []
+    assert rows_of(client.lists.getSchemas("nowhere", None)) == []
 
 
 TABLES = [
