@@ -2,6 +2,7 @@
 
     cells.py                  print the tables of all circles that were recorded
     cells.py --check test     look for what `make test` must run and no case of it ran
+    cells.py --faces          write the page of the statements that cases ran, by their faces
 
 A run of a whole circle leaves its record in `.circles/CIRCLE`; `tests/recorder/required.txt` says
 what must be there, and `tests/recorder/run_recorder.py` how it is recorded.
@@ -286,6 +287,35 @@ def tables(ran: Collection[Ran]) -> Iterator[str]:
             yield from table.lines(own)
 
 
+PAGE: Final = ROOT / "docs" / "reference" / "faces.md"
+_RULES: Final = """# Statements by face
+
+Which kinds of [statements](../howto/sql.md) the cases of `make test` and `make check` ran, by the
+face that they came in by: `lake.sql`, `spark.sql` of an [attached session](../howto/attach.md), each
+of these over Spark Connect where the server has no Frazil, and the command line.
+`scripts/cells.py --faces` writes this page from the record of such a run. Clients of
+[`frazil spark-server`](../howto/spark-server.md), and statements inside of others, have cases of
+their own. [The page of SQL](../howto/sql.md#what-a-face-cannot-do) says what a face cannot do.
+
+"""
+_SHOWN: Final = ("lake.sql", "spark.sql", "Connect", "command line")
+
+
+def faces_page(ran: Iterable[Ran]) -> str:
+    """The page of the statements that cases ran, by their faces."""
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for each in ran:
+        if each.of("kind") == "statement" and each.circle in CIRCLES["check"]:
+            kinds[each.of("name")] |= {each.of("face"), each.of("session")}
+    shown = [["statement", *_SHOWN]]
+    shown += [
+        [name, *("yes" if face in found else "" for face in _SHOWN)]
+        for name, found in sorted(kinds.items())
+    ]
+    rows = [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in shown]
+    return "\n".join([_RULES + rows[0], "|---" * len(shown[0]) + "|", *rows[1:], ""])
+
+
 # -- the command -----------------------------------------------------------------------------------
 
 
@@ -315,6 +345,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the code to end with."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", choices=CIRCLES, help="look for holes of this circle")
+    parser.add_argument("--faces", action="store_true", help="write the page of statements")
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--required", type=Path, default=REQUIRED)
     given = parser.parse_args(arguments)
@@ -323,6 +354,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ran = records(given.records)
     if not ran:
         print("cells: there is no record yet; `make test` makes one")
+        return 0
+    if given.faces:
+        PAGE.write_text(faces_page(ran), encoding="utf-8")
+        return 0
     for line in tables(ran):
         print(line)
     return 0

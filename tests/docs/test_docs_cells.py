@@ -230,3 +230,15 @@ def test_the_list_of_the_project_can_be_read(places: Any, capsys: Any) -> None:
     *found, last = printed(capsys, 1, "--check", "test", *places[:2])
     assert len(found) > 100
     assert f" {len(found)} are missing" in last
+
+
+def test_the_page_of_faces_has_every_statement_that_must_run() -> None:
+    """In as many faces as the list of what is required says."""
+    program = runpy.run_path(str(SCRIPT))
+    lines = program["PAGE"].read_text(encoding="utf-8").splitlines()
+    faces = {row.split(" | ")[0][2:]: row.count("yes") for row in lines if row.startswith("| ")}
+    for cell in program["required"](program["REQUIRED"]):
+        wanted = dict(cell.wanted)
+        if wanted.get("kind") == frozenset({"statement"}):
+            [name] = wanted["name"]
+            assert faces.get(name, 0) >= cell.faces, name
