@@ -291,7 +291,8 @@ PAGE: Final = ROOT / "docs" / "reference" / "faces.md"
 _RULES: Final = """# Statements by face
 
 Which kinds of [statements](../howto/sql.md) the cases of `make test` and `make check` ran, by the
-face that they came in by: `lake.sql`, `spark.sql` of an [attached session](../howto/attach.md), each
+face that they came in by: `lake.sql`, `spark.sql` of an
+[attached session](../howto/attach.md), each
 of these over Spark Connect where the server has no Frazil, and the command line.
 `scripts/cells.py --faces` writes this page from the record of such a run. Clients of
 [`frazil spark-server`](../howto/spark-server.md), and statements inside of others, have cases of
