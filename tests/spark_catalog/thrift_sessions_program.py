@@ -13,7 +13,6 @@ from frazil.spark.catalog.machine import value_of
 from frazil.spark.catalog.server import SparkListening, SparkServer
 from frazil.spark.catalog.sessions import served_sessions
 from frazil.spark.local.session import local_session
-from frazil.spark.plans.machine import value_of
 
 
 def main(port: str) -> None:

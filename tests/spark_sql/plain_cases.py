@@ -43,6 +43,7 @@ def _named(text: str, prefix: str) -> str:
 ALIASES = [
     PlainCase("SELECT a, b, c FROM {t} AS x(a, b, c)"),
     PlainCase("SELECT a FROM {u} x(a, b) WHERE b > 2"),
+    PlainCase("SELECT k FROM {t} AS x(k, id, s) WHERE k = 5"),
     PlainCase("SELECT x.a, y.v FROM {u} y JOIN {u} AS x(a, b) ON y.id = x.a WHERE x.b > 2"),
     PlainCase("SELECT id, (SELECT max(b) FROM {u} AS x(a, b) WHERE x.a <= o.id) m FROM {u} o"),
     PlainCase("SELECT a FROM {u} TABLESAMPLE (100 PERCENT) AS x(a, b)"),
