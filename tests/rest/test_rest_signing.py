@@ -240,3 +240,15 @@ def test_executors_cannot_log_in_with_sigv4(signing: Signing) -> None:
     with pytest.raises(UnsupportedError, match="SigV4"):
         pickle.dumps(io)
     catalog.close()
+
+
+def test_executors_get_what_reaches_the_server_and_no_secret(signing: Signing) -> None:
+    properties = {
+        "token": "a-token", "credential": "me:the-secret-word", "header.X-Word": "the-secret-word",
+        "rest.client.connection-timeout-ms": "4711",
+    }  # fmt: skip
+    catalog = connected(signing, **properties)
+    pickled = pickle.dumps(made_table(catalog).io)
+    catalog.close()
+    assert b"4711" in pickled
+    assert b"the-secret-word" not in pickled
