@@ -56,6 +56,35 @@ def test_statements_within_statements(spark, lake, session, text, expected):
     assert rows(spark, text) == expected
 
 
+SCOPES = [
+    # A CTE has the name of a table that is read beside it.
+    ("SELECT id FROM t WHERE id IN (WITH t AS (SELECT 2L AS id) SELECT id FROM t)", [(2,)]),
+    ("SELECT x.id FROM (WITH t AS (SELECT 7L AS id) SELECT id FROM t) x, t WHERE t.id = 1", [(7,)]),
+    (
+        "SELECT count(*), (WITH t AS (SELECT 8L AS id), u AS (SELECT id FROM t) "
+        "SELECT max(u.id) FROM u JOIN t USING (id)) FROM t",
+        [(3, 8)],
+    ),
+    (
+        "WITH u AS (WITH t AS (SELECT 9L AS id) SELECT id FROM t) "
+        "SELECT u.id, max(t.id) FROM u, t GROUP BY u.id",
+        [(9, 3)],
+    ),
+    (
+        "SELECT max(x.id), max(t.id) FROM t, (WITH t AS (SELECT 1L AS id) SELECT id FROM "
+        "(WITH t AS (SELECT id + 4 AS id FROM t) SELECT id FROM t)) x",
+        [(5, 3)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SCOPES)
+def test_a_cte_stands_for_its_name_in_its_query_alone(spark, lake, text, expected):
+    spark.sql("USE lake.db")
+    assert rows(spark, text) == expected
+    assert [tuple(row) for row in lake.sql(text).collect()] == expected
+
+
 VARIABLES = [
     ("DELETE FROM lake.db.t WHERE id = which", [(1, "a"), (3, "c")]),
     *in_circles(

@@ -50,12 +50,10 @@ def relations_in(machine: Machine, plan: Any, text: str) -> list[PlannedRelation
     Args:
         text: of the plan.
     """
-    empty = machine.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
     found: list[PlannedRelation] = []
     for named in dict.fromkeys(_PLAIN.findall(text)):
         parts = tuple(named.split(", "))
-        node = machine.catalyst.analysis.UnresolvedRelation(machine.sequence(parts), empty, False)
-        found.append(PlannedRelation(parts, node))
+        found.append(PlannedRelation(parts, _relation(machine, parts)))
     if _TRAVEL in text or _OPTIONS.search(text):
         found += [each for node in _nodes(plan) for each in _special(node)]
     return found
@@ -100,15 +98,22 @@ def _in_scope(
     others: Replacements,
     hidden: frozenset[str],
 ) -> Any:
-    """A plan where CTEs of some names, in small letters, are in scope."""
+    """A plan where CTEs of some names, in small letters, are in scope.
+
+    A query with CTEs of its own is done apart: names in it may be those of its CTEs.
+    """
+    found = _as_function(machine, rows, others, hidden)
     if _WITH not in plan.toString():
-        found = _as_function(machine, rows, others, hidden)
         return plan.transformUpWithSubqueries(found)
     if _kind(plan) == "UnresolvedWith":
         return _with(machine, plan, rows, others, hidden)
-    inner = [(node, _with(machine, node, rows, others, hidden)) for node in _withs(plan)]
-    found = _as_function(machine, rows, [*others, *inner], hidden)
-    return plan.transformDownWithSubqueries(found)
+    left_out, put_in = machine.empty_map(), machine.empty_map()
+    for number, node in enumerate(_withs(plan)):
+        place = _relation(machine, (_BETWEEN, str(number)))
+        left_out = left_out.updated(node, place)
+        put_in = put_in.updated(place, _with(machine, node, rows, others, hidden))
+    outer = plan.transformDownWithSubqueries(left_out).transformUpWithSubqueries(found)
+    return outer.transformUpWithSubqueries(put_in)
 
 
 def _with(
@@ -146,6 +151,12 @@ def _as_function(
     for node, plan in others:
         found = found.updated(node, plan)
     return found
+
+
+def _relation(machine: Machine, parts: Sequence[str]) -> Any:
+    """A relation of that name without options."""
+    empty = machine.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+    return machine.catalyst.analysis.UnresolvedRelation(machine.sequence(parts), empty, False)
 
 
 def _withs(plan: Any) -> Iterator[Any]:
