@@ -85,6 +85,15 @@ def test_a_cte_stands_for_its_name_in_its_query_alone(spark, lake, text, expecte
     assert [tuple(row) for row in lake.sql(text).collect()] == expected
 
 
+def test_a_view_whose_cte_has_the_name_of_a_table_around_it(spark, lake):
+    spark.sql("USE lake.db")
+    spark.sql("CREATE VIEW v AS WITH t AS (SELECT 77L AS id) SELECT t.id, o.id AS oid FROM t "
+              "JOIN (SELECT * FROM lake.db.t WHERE id = 1) o")  # fmt: skip
+    text = "SELECT t.id, v.id, v.oid FROM t, v WHERE t.id = 2"
+    assert rows(spark, text) == [(2, 77, 1)]
+    assert [tuple(row) for row in lake.sql(text).collect()] == [(2, 77, 1)]
+
+
 VARIABLES = [
     ("DELETE FROM lake.db.t WHERE id = which", [(1, "a"), (3, "c")]),
     *in_circles(

@@ -199,13 +199,9 @@ def cluster_order(
 ) -> tuple[ClusterOrder, list[list[int]]]:
     """Return the order of the live entries of manifests, and the starts of each manifest.
 
-    Of a manifest a row a partition is kept, so that many entries of few partitions take no memory.
-
-    Args:
-        frames: of each manifest, with `status` and partition columns.
-        columns: of partition fields, the most important one first.
-        count: of clusters; there are more where they would have more than `FILES_AT_ONCE` entries,
-            and fewer where there are fewer entries.
+    One row is kept for each partition of a manifest, so that many entries of few partitions take no
+    memory. `columns` begin with the most important one. There are more clusters than `count` where
+    they would have more than `FILES_AT_ONCE` entries, and fewer where there are fewer entries.
     """
     counted: list[pl.DataFrame] = []
     sources = 0

@@ -113,13 +113,14 @@ def asked_of_tables(spark: SparkSession, bound: BoundText, args: Args) -> AskedO
     is_one_table = len(tables) == 1
     if not asks_for_rows(words) and not (is_one_table and aggregates(words)):
         return None
-    empty, places = EmptyRelations(spark), dict(enumerate(prunable.items()))
-    rows = {name: empty.relation(place, each.schema) for place, (name, each) in places.items()}
-    for name, each in tables.items():
-        if name not in rows:
-            rows[name] = each.rows(AlwaysTrue())
-    analysed = bound.run(args, rows)
-    asked = empty.asked(analysed)
+    places = dict(enumerate(prunable.items()))
+    with EmptyRelations(spark) as empty:
+        rows = {name: empty.relation(place, each.schema) for place, (name, each) in places.items()}
+        for name, each in tables.items():
+            if name not in rows:
+                rows[name] = each.rows(AlwaysTrue())
+        analysed = bound.run(args, rows)
+        asked = empty.asked(analysed)
     if asked is None:
         return None
     return AskedOfTables(

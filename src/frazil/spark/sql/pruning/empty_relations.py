@@ -6,8 +6,10 @@ import atexit
 import os
 import shutil
 import tempfile
+import threading
 from functools import cache
-from typing import Any
+from itertools import count
+from typing import Any, Final, Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,16 +18,36 @@ from pyspark.sql import types as S
 from frazil.spark.sql.kept_frames import kept_frame
 from frazil.spark.sql.pruning.plan_reads import PlanReads, reads_of
 
+_TAKEN: Final[set[int]] = set()
+_LOCK: Final = threading.Lock()
+
 
 class EmptyRelations:
-    """Relations without files, one a place in a query, that a plan can be searched for."""
+    """Relations without files, one a place in a query, that a plan can be searched for.
+
+    While it is open no other has its relations: a view in the query is looked at meanwhile, and its
+    plan may hold what stands for the tables around it.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._places: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the relations to others."""
+        with _LOCK:
+            _TAKEN.difference_update(self._places)
 
     def relation(self, place: int, schema: S.StructType) -> DataFrame:
         """Return the relation that stands for the table at a place; the next query has it too."""
-        folder = _folder(place)
+        with _LOCK:
+            number = next(each for each in count() if each not in _TAKEN)
+            _TAKEN.add(number)
+        self._places[number] = place
+        folder = _folder(number)
         return kept_frame(
             self._spark,
             (folder, schema.json()),
@@ -45,10 +67,14 @@ class EmptyRelations:
             plan = frame._jdf.queryExecution().optimizedPlan()
         except PySparkException:
             return None
-        return reads_of(plan, _place_of)
+        return reads_of(plan, self._place_of)
+
+    def _place_of(self, relation: Any) -> int | None:
+        number = _number_of(relation)
+        return None if number is None else self._places.get(number)
 
 
-def _place_of(relation: Any) -> int | None:
+def _number_of(relation: Any) -> int | None:
     source = relation.relation()
     if not hasattr(source, "location") or "HadoopFsRelation" not in source.getClass().getName():
         return None
@@ -70,7 +96,7 @@ def _root() -> str:
     return _root_of(os.getpid())
 
 
-def _folder(place: int) -> str:
-    folder = os.path.join(_root(), str(place))
+def _folder(number: int) -> str:
+    folder = os.path.join(_root(), str(number))
     os.makedirs(folder, exist_ok=True)
     return f"file://{folder}"
