@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -152,8 +153,8 @@ def browsing(folder: Path, *options: str) -> Iterator[Page]:
     back, answers = os.pipe()
 
     def as_three_and_four() -> None:
-        # Above both numbers first, so that neither end is lost under the other.
-        one, two = os.dup2(theirs, 103), os.dup2(answers, 104)
+        # To free numbers above both first, so that neither end is lost under the other.
+        one, two = (fcntl.fcntl(end, fcntl.F_DUPFD, 5) for end in (theirs, answers))
         os.dup2(one, 3)
         os.dup2(two, 4)
 

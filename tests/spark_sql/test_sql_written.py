@@ -49,6 +49,9 @@ SAID = {
     "WITH f AS (SELECT * FROM d WHERE d.a = 1) SELECT * FROM f WHERE f.b = 2": {"d": "d.a = 1"},
     "SELECT 1 FROM f WHERE k NOT IN (SELECT k FROM d WHERE b = 2)": {
         "f": "NOT k IN (SELECT k FROM d WHERE b = 2)", "d": "b = 2"},
+    # Names of an alias stand for columns of other names.
+    "SELECT 1 FROM f AS x (k, b) WHERE k = 3": {"f": ""},
+    "SELECT 1 FROM (SELECT k, a FROM f WHERE a = 1) AS s (a, k) WHERE s.k = 3": {"f": "a = 1"},
     "FROM f |> WHERE a = 1": {},
 }  # fmt: skip
 

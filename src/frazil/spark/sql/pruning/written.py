@@ -89,6 +89,10 @@ def _conditions_on(source: exp.Expr) -> Iterator[exp.Expression]:
     select = _select_of(source)
     if select is None or source.args.get("pivots") or source.args.get("sample"):
         return
+    alias = source.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        # A name may be that of another column.
+        return
     joins = select.args.get("joins") or []
     if not all(_is_known(join) for join in joins):
         return
