@@ -12,7 +12,7 @@ import catalog_worker
 import pytest
 from catalog_cases import NO_REPORTS, QUICK_CHECKS, made_table, new_metadata, opened, set_properties
 from interop_rest import java_server
-from test_catalog_faults import killed_at_each
+from killed_writers import killed_at_each
 
 from ci_share import only_in_soak
 from frazil.catalog.rest.exchange.timed import TimedTransport

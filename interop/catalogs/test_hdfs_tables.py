@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 from catalog_cases import new_metadata, set_properties
 from hdfs_server import Hdfs, hdfs
+from killed_writers import killed_at_each
 from py4j.java_gateway import JavaMember
 from table_cases import data_file, short
-from test_catalog_faults import killed_at_each
 
 from ci_share import only_in_soak
 from frazil.catalog.config import CatalogConfig, open_catalog
