@@ -27,8 +27,10 @@ from s3a_store import (
 
 import frazil
 from frazil import NestedField, Schema, errors, types
+from frazil.spark.hadoop.stores import stores_of
 from frazil.spark.lake import Lake, connect
 from frazil.spark.session import costs
+from frazil.storage.files import FileIO
 
 ODD = ["plain", "a b", "50%", "x=y", "%41", "ü/é", "日本", "a+b&c", "#?*", "'q'", None]
 
@@ -355,6 +357,27 @@ def test_filesystem_catalog(spark: Any, client: Any) -> None:
         assert opened.scan().count() == 2 + len(writers)
         lake.purge_table("db.t")
         assert [key for key in keys(client, "hadoop/db/t/") if not key.endswith("/")] == []
+
+
+def test_a_name_is_taken_once_by_the_connector(spark: Any, client: Any, tmp_path: Path) -> None:
+    """Files by the connector itself: what is there stays, in one part and in many."""
+    files = FileIO({"io": "hadoop"}, stores=stores_of({"io": "hadoop"}, spark))
+    (tmp_path / "small").write_bytes(b"other")
+    (tmp_path / "large").write_bytes(bytes(70 << 20))
+    path = f"s3a://{BUCKET}/check/taken"
+    files.create(path, b"first")
+    for make in (
+        lambda: files.create(path, b"second"),
+        lambda: files.create_unique(path, b"second"),
+        lambda: files.upload(str(tmp_path / "small"), path),
+        lambda: files.upload(str(tmp_path / "large"), path),
+    ):
+        with pytest.raises(errors.AlreadyExistsError, match="exists"):
+            make()
+    # A request that was sent twice is no second writer.
+    files.create_unique(path, b"first")
+    assert client.get_object(Bucket=BUCKET, Key="check/taken")["Body"].read() == b"first"
+    assert client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])

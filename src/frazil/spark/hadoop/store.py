@@ -205,11 +205,12 @@ class HadoopStore:
         if not self._is_of_objects:
             self._write_and_rename(path, send, "NONE")
             return
-        if self._is_there(path):
-            raise FileExistsError(path)
         builder = self._systems.of(path).createFile(self._java(path)).overwrite(True)
         if scheme_of(path) in S3_SCHEMES and self._has_conditions(path):
+            # The store refuses a name that is taken by the request that would write it.
             builder = builder.must(_CONDITIONAL, True)
+        elif self._is_there(path):
+            raise FileExistsError(path)
         send(builder.build())
 
     def _create_in_place(self, path: str, send: Callable[[Any], None]) -> None:
