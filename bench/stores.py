@@ -138,7 +138,7 @@ class _Round:
                 ran = subprocess.run(
                     [*started, side, str(self._folder), self._store.endpoint],
                     check=True,
-                    capture_output=True,
+                    stdout=subprocess.PIPE,
                     text=True,
                 )
             finally:
