@@ -6,7 +6,7 @@ import json
 import sys
 
 import frazil
-from s3_counted import counted_s3
+from s3_counted import Fault, counted_s3
 from s3_spark import spark_on
 
 ROWS = "SELECT int(id) id, int(id % 8) p, string(id) v FROM range(80)"
@@ -31,6 +31,15 @@ def check_nested(lake):
         assert tuple(found) == (rows, 0), (table, found)
 
 
+def check_cut_off_answers(lake, store):
+    """What came before an answer was cut off is read once, and so is what comes after."""
+    before = sorted(lake.sql(READ).collect())
+    for keeps in (3, 200):
+        store.fail(Fault(keeps=keeps, times=2, verb="GET", path="parquet$"))
+        assert sorted(lake.sql(READ).collect()) == before
+    store.fail()
+
+
 def main(folder, settings):
     with counted_s3() as store:
         given = store.properties
@@ -48,6 +57,7 @@ def main(folder, settings):
         lake.sql(TABLE.format("n", "id INT, p INT, s STRUCT<x: INT>"))
         for _ in range(3):
             lake.sql(f"INSERT INTO db.t {ROWS}")
+        check_cut_off_answers(lake, store)
         count, again = "SELECT count(*) FROM db.t", opened()
         for name, statement in {
             "read again": lambda: lake.sql(READ).collect(),

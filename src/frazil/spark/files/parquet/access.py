@@ -16,14 +16,17 @@ import polars as pl
 from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.spark.abilities import has_class
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.parquet.s3a import (
+    CLASSES_OF_WHOLE_READS,
     FILE_SYSTEM,
     SECRETS,
     s3a_options,
     scheme_of_tag,
     scheme_of_whole_reads,
 )
+from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
 from frazil.spark.session.hidden_options import (
     check_redaction,
@@ -85,14 +88,27 @@ def reading_access(
     Args:
         largest: the size of the largest of them in bytes.
     """
-    if not paths.str.contains("^s3[an]?://").any() or largest > _most_of_whole(spark):
+    if (
+        not paths.str.contains("^s3[an]?://").any()
+        or largest > _most_of_whole(spark)
+        or is_connect(spark)
+        or not _READS_WHOLE.get_or_make(spark, _reads_whole)
+    ):
         return spark_access(paths, spark, io)
     found = spark_access(paths, spark, io, whole=True)
-    if found.options or is_connect(spark) or not found.paths.str.starts_with("s3a://").all():
+    if found.options or not found.paths.str.starts_with("s3a://").all():
         return found
     session: Any = spark
     scheme, shown = scheme_of_whole_reads(session._jsparkSession.sessionState().newHadoopConf().get)
     return SparkAccess(found.paths.str.replace("^s3a://", f"{scheme}://"), shown=shown)
+
+
+def _reads_whole(spark: SparkSession) -> bool:
+    """Whether Spark has what reads a small file of S3 by one request."""
+    return all(has_class(spark._jvm, name) for name in CLASSES_OF_WHOLE_READS)
+
+
+_READS_WHOLE: Final = BySession[bool]()
 
 
 def _most_of_whole(spark: SparkSession) -> int:

@@ -21,9 +21,20 @@ _COMMITTERS: Final = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
 _CREATES_AT_ONCE: Final = "fs.s3a.create.performance"
 """Whether a file is made without a look whether its name is free: those of writes are unique."""
 
-_WHOLE: Final = {"input.stream.type": "prefetch", "prefetch.enabled": "true"}
-"""Whether a small file is read by one request, and not by one each for its last eight bytes, its
-footer and its pages. Releases of Hadoop name it differently."""
+_WHOLE: Final = {
+    "input.stream.type": "analytics",
+    "analytics.accelerator.physicalio.max.memory.limit": str(128 << 20),
+}
+"""What reads a small file by one request, and not by one each for its last eight bytes, its footer
+and its pages; it would keep 2 GB of them for seconds, twice the memory of Spark's usual executor.
+Hadoop's ``prefetch`` would read them so too, but it puts what it asks for again behind what came of
+an answer that was cut off."""
+
+CLASSES_OF_WHOLE_READS: Final = (
+    "org.apache.hadoop.fs.s3a.impl.streams.AnalyticsStream",
+    "software.amazon.s3.analyticsaccelerator.S3SeekableInputStreamFactory",
+)
+"""Hadoop has the first from 3.4.2 on; the second comes as a jar of its own beside hadoop-aws."""
 
 _KEY: Final = ("s3.access-key-id", "client.access-key-id")
 _SECRET: Final = ("s3.secret-access-key", "client.secret-access-key")
