@@ -89,6 +89,7 @@ class Fault:
 
     Attributes:
         times: how many.
+        passes: how many that fit are answered before.
         status: of the answer in place of the store's; 0 cuts the connection.
         code: S3's word for it.
         is_done: whether the store does the work before, so that only the answer is lost.
@@ -100,6 +101,7 @@ class Fault:
     """
 
     times: int = 1
+    passes: int = 0
     status: int = 503
     code: str = "SlowDown"
     is_done: bool = False
@@ -285,7 +287,9 @@ class _Handler(BaseHTTPRequestHandler):
             for fault in type(self).faults:
                 fits = fault["verb"] in ("", self.command) and re.search(fault["path"], path)
                 fits = fits and re.search(fault["query"], query)
-                if fits and fault["times"]:
+                if fits and fault["passes"]:
+                    fault["passes"] -= 1
+                elif fits and fault["times"]:
                     fault["times"] -= 1
                     return fault
         return None
