@@ -69,6 +69,7 @@ class Ours:
 
     def __init__(self, spark: SparkSession, store: CountedStore, folder: Path) -> None:
         self._spark, self._store, self.folder = spark, store, folder
+        set_s3a(spark, store)
         self.begin()
 
     def begin(self) -> None:
@@ -102,10 +103,6 @@ class OursByHadoop(Ours):
     """Frazil, whose files Hadoop's s3a reads and writes, metadata too."""
 
     name = "Frazil, io=hadoop"
-
-    def __init__(self, spark: SparkSession, store: CountedStore, folder: Path) -> None:
-        set_s3a(spark, store)
-        super().__init__(spark, store, folder)
 
     def begin(self) -> None:
         """Connect anew."""
