@@ -380,6 +380,17 @@ def test_a_name_is_taken_once_by_the_connector(spark: Any, client: Any, tmp_path
     assert client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
 
 
+def test_many_files_are_deleted_by_the_connector(spark: Any, client: Any) -> None:
+    """Whether they are there or not, and whatever their names are."""
+    files = FileIO({"io": "hadoop"}, stores=stores_of({"io": "hadoop"}, spark))
+    names = [*(f"f {number}" for number in range(300)), "ü%41+?#", "&<>"]
+    gone = [f"s3://{BUCKET}/check/many/{name}" for name in names]
+    for name in (*names, "kept"):
+        client.put_object(Bucket=BUCKET, Key=f"check/many/{name}", Body=b"1")
+    assert files.delete_many([*gone, f"s3://{BUCKET}/check/many/none"]) == {}
+    assert keys(client, "check/many/") == ["check/many/kept"]
+
+
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_scratch_on_s3(spark: Any, lake: Lake, client: Any, fresh: str, scheme: str) -> None:
     """The file log of a scan on S3 too, and gone once the scan is made."""

@@ -13,15 +13,17 @@ from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.later import later
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
 from frazil.spark.session.facts import is_connect
+from frazil.storage.stores.remote_options import S3_SCHEMES
 from frazil.storage.stores.store import HADOOP, IO_PROPERTY, Store, Stores
 
 if TYPE_CHECKING:
     from frazil.spark.hadoop.driver import FileServer
-    from frazil.spark.hadoop.store import HadoopStore
+    from frazil.spark.hadoop.store import HadoopObjectStore, HadoopStore
     from frazil.spark.hadoop.systems import HadoopFileSystems
 else:
     FileServer = later("frazil.spark.hadoop.driver", "FileServer")
     HadoopStore = later("frazil.spark.hadoop.store", "HadoopStore")
+    HadoopObjectStore = later("frazil.spark.hadoop.store", "HadoopObjectStore")
     HadoopFileSystems = later("frazil.spark.hadoop.systems", "HadoopFileSystems")
 
 
@@ -50,7 +52,9 @@ class HadoopStores:
         """Return the store of the paths of a scheme."""
         if os.getpid() != self._process:
             return self._elsewhere().open(scheme)
-        return HadoopStore(self._opened(), scheme)
+        systems = self._opened()
+        takes_many = scheme in S3_SCHEMES and systems.deletes_many
+        return (HadoopObjectStore if takes_many else HadoopStore)(systems, scheme)
 
     def _opened(self) -> HadoopFileSystems:
         with self._lock:

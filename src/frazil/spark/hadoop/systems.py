@@ -7,14 +7,17 @@ import os
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from frazil.spark.abilities import has_class
 from frazil.storage.paths import scheme_of
 from frazil.storage.stores.open import authority_of
+
+_WRAPPED: Final = "org.apache.hadoop.io.wrappedio.WrappedIO"
 
 
 @dataclass(eq=False)
@@ -25,6 +28,7 @@ class HadoopFileSystems:
 
     Attributes:
         spark: the session whose configuration says how stores are reached.
+        deletes_many: whether this Hadoop can be asked to remove many files at once.
     """
 
     spark: SparkSession
@@ -46,6 +50,9 @@ class HadoopFileSystems:
         self.to_list = java.org.apache.hadoop.util.functional.RemoteIterators.toList
         self.to_file = java.java.io.FileOutputStream
         self.of_file = java.java.io.FileInputStream
+        self._array_list = java.java.util.ArrayList
+        self._wrapped = java.org.apache.hadoop.io.wrappedio.WrappedIO
+        self.deletes_many = has_class(java, _WRAPPED)
         self._folder = tempfile.TemporaryDirectory(prefix="frazil-hadoop-")
         kinds = getattr(self.hadoop, "Options$Rename")
         self._rename_options = {
@@ -65,6 +72,22 @@ class HadoopFileSystems:
     def of(self, path: str) -> Any:
         """Return the ``FileSystem`` that reaches a path."""
         return self._kept("system", path, self.hadoop.FileSystem.newInstance)
+
+    def deleted_at_once(self, path: str) -> int:
+        """Return how many files a store removes by one request."""
+        return int(self._wrapped.bulkDelete_pageSize(self.of(path), self._root(path)))
+
+    def delete_together(self, paths: Sequence[str]) -> dict[str, str]:
+        """Remove files of one bucket by one request; return why some are not removed."""
+        places = self._array_list()
+        for path in paths:
+            places.add(self._path(path))
+        system, root = self.of(paths[0]), self._root(paths[0])
+        failed = self._wrapped.bulkDelete_delete(system, root, places)
+        return {str(each.getKey().toString()): str(each.getValue()) for each in failed}
+
+    def _root(self, path: str) -> Any:
+        return self._path(f"{scheme_of(path)}://{authority_of(path)}/")
 
     def context(self, path: str) -> Any:
         """Return the ``FileContext`` of a path, which renames as it is told to."""
