@@ -358,4 +358,14 @@ def operations() -> Mapping[str, Operation]:
         "read one column of a file of 128 MB": Operation(
             lambda s: _rows(s, "SELECT sum(id) FROM db.l")
         ),
+        # Of all sizes, and not of small files alone.
+        "read 1 000 rows of a file of 128 MB, whole-files=1g": Operation(
+            lambda s: _rows(s, "SELECT count(v), max(v) FROM db.l WHERE id BETWEEN 5000 AND 5999"),
+            lambda s: s.sql(f"SET frazil.read.whole-files={1 << 30}"),
+        ),
+        "read one column of a file of 128 MB, whole-files=1g": Operation(
+            lambda s: _rows(s, "SELECT sum(id) FROM db.l"),
+            # Longer than the reader keeps what it has read.
+            lambda _: time.sleep(8),
+        ),
     }
