@@ -361,7 +361,7 @@ def operations() -> Mapping[str, Operation]:
         # Of all sizes, and not of small files alone.
         "read 1 000 rows of a file of 128 MB, whole-files=1g": Operation(
             lambda s: _rows(s, "SELECT count(v), max(v) FROM db.l WHERE id BETWEEN 5000 AND 5999"),
-            lambda s: s.sql(f"SET frazil.read.whole-files={1 << 30}"),
+            lambda s: s.sql(f"SET `frazil.read.whole-files`={1 << 30}"),
         ),
         "read one column of a file of 128 MB, whole-files=1g": Operation(
             lambda s: _rows(s, "SELECT sum(id) FROM db.l"),
