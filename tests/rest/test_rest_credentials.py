@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from catalog_cases import made_table, opened, properties_of, set_properties
 
@@ -18,6 +20,9 @@ from frazil.catalog.rest.files.credentials import (
 )
 from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import AccessDeniedError, FrazilError, StorageError, UnsupportedError
+from frazil.spark.files.parquet.access import spark_access
+from frazil.spark.files.write_failures import write_failure
+from frazil.spark.read.failures import read_failure
 from frazil.storage.stores.remote_options import StorageCredential
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
@@ -180,3 +185,24 @@ def test_keys_come_before_signatures(server: Server, connect: Connect) -> None:
     for given in ({"storage-credentials": vended}, {"config": {**signing, **own}}):
         server.table = {"config": signing, **given}
         assert isinstance(connect().load_table("db.t").io, VendedFileIO)
+
+
+@pytest.mark.parametrize(("seconds", "tense"), [(-3600, "ended"), (3600, "end")])
+def test_a_task_that_the_store_refuses_names_the_end_of_its_credentials(
+    spark: Any, seconds: float, tense: str
+) -> None:
+    keys = {"s3.access-key-id": "AK", "s3.secret-access-key": "s3cr3t"}
+    ends_ms = int(ends_in(seconds))
+    path = f"s3://of-{tense}/t/data/f.parquet"
+    io = VendedFileIO({}, [StorageCredential("s3://", keys, ends_ms)], location="s3://b/t")
+    [place] = spark_access(pl.Series("path", [path]), spark, io).paths
+    at = f"{datetime.fromtimestamp(ends_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    # As Spark's connector says it.
+    refused = f"java.nio.file.AccessDeniedException: {place}: open: ExpiredToken (Status Code: 400)"
+    for told in (
+        read_failure(RuntimeError(refused), table="db.t", snapshot_id=1, operation="the count"),
+        write_failure(RuntimeError(refused), folder="s3://b/t/data"),
+    ):
+        assert isinstance(told, StorageError)
+        assert f"{tense} at {at}" in str(told)
+        assert "s3cr3t" not in str(told)

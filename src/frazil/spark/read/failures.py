@@ -17,6 +17,7 @@ from frazil.errors import (
 )
 from frazil.spark.files.layout.trusted import FOOTERS_SETTING
 from frazil.spark.files.lost_files import MISSING, READ_FILE
+from frazil.spark.files.parquet.access import told_end
 from frazil.spark.files.parquet.s3a import as_s3a
 from frazil.spark.session.packages import packages_error
 
@@ -69,8 +70,8 @@ def read_failure(
         )
     if text != message and _REFUSED.search(text):
         return StorageError(
-            f"{place} failed: the store refuses {file} with the credentials that the catalog gave; "
-            "where they have ended, make the DataFrame anew"
+            f"{place} failed: the store refuses {file} with the credentials that the catalog gave"
+            f"{told_end(message)}; where they have ended, make the DataFrame anew"
         )
     if _UNREADABLE.search(text):
         reason = text.split("\n", 1)[0][:500]

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import polars as pl
@@ -21,6 +22,7 @@ from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.parquet.s3a import (
     CLASSES_OF_WHOLE_READS,
     FILE_SYSTEM,
+    OWN_PATH,
     SECRETS,
     s3a_options,
     scheme_of_tag,
@@ -54,6 +56,8 @@ _WHOLE_BYTES: Final = 4 << 20
 """So many bytes arrive while two more requests would wait for their answers."""
 
 _GRACE_MS: Final = 60_000
+_REMEMBERED: Final = 1_000
+"""Of so many credentials that have ended it is known when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +242,26 @@ def _refusal(given: list[tuple[StorageCredential, list[str]]], why: str) -> Unsu
     )
 
 
+def told_end(text: str) -> str:
+    """What to say of the end of the credentials by which Spark was to reach a path in some text.
+
+    Nothing where no such path is in it, or they have no end. The text is Spark's own, with the
+    scheme that belongs to the credentials.
+    """
+    ends = (_Opened.end(*found.groups()) for found in OWN_PATH.finditer(text))
+    known = next((each for each in ends if each is not None), None)
+    if known is None:
+        return ""
+    tense = "ended" if known < time.time() * 1000 else "end"
+    return f", which {tense} at {datetime.fromtimestamp(known / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 class _Opened:
     """File systems that the JVM beside this process may keep open, by the end of their keys."""
 
     _lock: Final = threading.Lock()
     _ends: Final[dict[tuple[str, str], int]] = {}
+    _ended: Final[dict[tuple[str, str], int]] = {}
 
     @classmethod
     def note(cls, scheme: str, bucket: str, ends_ms: int | None) -> None:
@@ -252,13 +271,22 @@ class _Opened:
                 cls._ends[scheme, bucket] = ends_ms
 
     @classmethod
+    def end(cls, scheme: str, bucket: str) -> int | None:
+        """When those of a scheme and bucket end, milliseconds since the epoch."""
+        with cls._lock:
+            place = scheme, bucket
+            return cls._ends.get(place, cls._ended.get(place))
+
+    @classmethod
     def close_ended(cls, spark: SparkSession) -> None:
         """Close those whose credentials have ended; what goes wrong with that leaves them open."""
         now = time.time() * 1000
         with cls._lock:
             gone = [each for each, ends in cls._ends.items() if ends + _GRACE_MS < now]
             for each in gone:
-                del cls._ends[each]
+                cls._ended[each] = cls._ends.pop(each)
+            for each in list(cls._ended)[:-_REMEMBERED]:
+                del cls._ended[each]
         for scheme, bucket in gone:
             _close(spark, scheme, bucket)
 

@@ -57,6 +57,9 @@ _READS: Final = "s3a-whole"
 
 _OWN_SCHEME: Final = re.compile(rf"\b(?:s3a-[0-9a-f]{{16}}(?:-whole)?|{_WRITES}|{_READS})://")
 
+OWN_PATH: Final = re.compile(r"\b(s3a-[0-9a-f]{16}(?:-whole)?)://([^/\s]+)")
+"""The scheme of some credentials, and a bucket."""
+
 
 def as_s3a(text: str) -> str:
     """Return text with the scheme s3a in place of those of credentials."""
