@@ -55,9 +55,9 @@ lines: .venv/.ready java postgres
 	PYTHONPATH=scripts:tests $(PY) -m mutants lines $(if $(ALL),--missing) $(if $(RECORD),--record $(RECORD))
 
 # The first two circles on every Spark and every Python of this machine: hours. SPARK=4.0 and PYTHON3=3.12 take
-# one, SLICE=1 a few tests of each kind of work.
+# one, SLICE=1 a few tests of each kind of work, AGAIN=1 what failed in the last run, once it is mended.
 versions: .venv/.ready java postgres
-	$(PY) scripts/versions.py run $(if $(SPARK),--spark $(SPARK)) $(if $(PYTHON3),--python $(PYTHON3)) $(if $(SLICE),--slice)
+	$(PY) scripts/versions.py run $(if $(SPARK),--spark $(SPARK)) $(if $(PYTHON3),--python $(PYTHON3)) $(if $(SLICE),--slice) $(if $(AGAIN),--again)
 	$(PY) scripts/versions.py table --write
 
 # What the Java runtime, PyIceberg and DuckDB share with Frazil; `make check` takes a part of it.

@@ -2,6 +2,7 @@
 
     versions.py run                        both circles on every Spark and every Python that is here
     versions.py run --slice --spark 4.0    a few tests of each kind on Spark 4.0
+    versions.py run --again --spark 4.0    what failed in the last run, once it is mended
     versions.py of-commit                  the slice on one of them, which the commit's hash chooses
     versions.py table                      README's table, from what ran
     versions.py table --write              puts it into README and the page that shows it
@@ -18,7 +19,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
@@ -28,6 +28,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RAN: Final = ROOT / "requirements" / "ran.json"
+TOLD: Final = ROOT / ".versions"
+"""What pytest told of the last run on each Spark and Python."""
 SPARKS: Final = {
     f"{path.stem[5]}.{path.stem[6:]}": path for path in sorted(ROOT.glob("requirements/spark*.txt"))
 }
@@ -137,38 +139,75 @@ def environment(spark: str, python: str, pythons: dict[str, str]) -> str:
     return f"{folder}/bin/python"
 
 
-def run(spark: str, python: str, what: str, pythons: dict[str, str]) -> Ran:
-    """Run the tests on a Spark and a Python."""
+def run(spark: str, python: str, what: str, pythons: dict[str, str], *, again: bool = False) -> Ran:
+    """Run the tests on a Spark and a Python.
+
+    Args:
+        again: those alone that failed in the last such run; the others count as they passed then.
+    """
     started = time.monotonic()
     program = environment(spark, python, pythons)
     versions = "import platform, pyspark; print(pyspark.__version__, platform.python_version())"
     numbers = (_answer([str(ROOT / program), "-c", versions]) or f"{spark} {python}").split()
+    told = TOLD / f"{spark}-{python}-{what}.xml"
+    before = suite_of(told) if again else None
+    cases = failed_cases(before) if before is not None else SLICE if what == PART else ()
     print(f"Spark {numbers[0]} on Python {numbers[1]}: {what}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder, "told.xml")
-        circle = ["ci"] if what == ALL else ["test"]
-        cases = [] if what == ALL else SLICE
+    if before is None or cases:
+        TOLD.mkdir(exist_ok=True)
+        told.unlink(missing_ok=True)
+        circle = "ci" if what == ALL else "test"
         subprocess.run(
-            ["scripts/test.sh", *circle, program, f"--junitxml={told}", *cases],
+            ["scripts/test.sh", circle, program, f"--junitxml={told}", *cases],
             cwd=ROOT,
             env={"PROCESSES": "2", **os.environ},
             check=False,
         )
-        ran = ran_as_told(told, numbers[0], numbers[1], what)
+    suite = suite_of(told)
+    if before is not None and cases:
+        suite = with_passed(before, told)
+    ran = ran_as_told(suite, numbers[0], numbers[1], what)
     print(f"Spark {ran.spark} on Python {ran.python}: {ran}; {time.monotonic() - started:.0f} s")
     return ran
 
 
-def ran_as_told(told: Path, spark: str, python: str, what: str) -> Ran:
-    """What ran, from a file that pytest wrote."""
-    if not told.exists():
-        raise SystemExit("pytest told nothing of what it ran")
-    suite = ElementTree.parse(told).getroot().find("testsuite")
-    found = {} if suite is None else suite.attrib
-    every, skipped, failed, broken = (
-        int(found.get(name, 0)) for name in ("tests", "skipped", "failures", "errors")
-    )
-    return Ran(spark, python, what, every - skipped - failed - broken, skipped, failed + broken)
+def suite_of(told: Path) -> ElementTree.Element:
+    """What pytest told in a file."""
+    suite = ElementTree.parse(told).getroot().find("testsuite") if told.exists() else None
+    if suite is None:
+        raise SystemExit(f"pytest told nothing of what it ran in {told}")
+    return suite
+
+
+def failed_cases(suite: ElementTree.Element) -> list[str]:
+    """The cases that failed, as pytest takes them."""
+    return [
+        f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        for case in suite.iter("testcase")
+        if _has_failed(case)
+    ]
+
+
+def with_passed(before: ElementTree.Element, told: Path) -> ElementTree.Element:
+    """What pytest told, and what passed before; the file holds both then."""
+    suite = suite_of(told)
+    suite.extend(case for case in before.iter("testcase") if not _has_failed(case))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.ElementTree(root).write(told)
+    return suite
+
+
+def _has_failed(case: ElementTree.Element) -> bool:
+    return any(case.find(kind) is not None for kind in ("failure", "error"))
+
+
+def ran_as_told(suite: ElementTree.Element, spark: str, python: str, what: str) -> Ran:
+    """What ran, as pytest told it."""
+    cases = list(suite.iter("testcase"))
+    failed = sum(map(_has_failed, cases))
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    return Ran(spark, python, what, len(cases) - skipped - failed, skipped, failed)
 
 
 def recorded() -> list[Ran]:
@@ -227,6 +266,7 @@ def main(arguments: Sequence[str]) -> int:
     asked.add_argument("--spark", choices=SPARKS, action="append")
     asked.add_argument("--python", choices=PYTHONS, action="append")
     asked.add_argument("--slice", action="store_true")
+    asked.add_argument("--again", action="store_true", help="what failed in the last run, alone")
     commands.add_parser("of-commit").add_argument("commit", nargs="?", default="HEAD")
     commands.add_parser("table").add_argument("--write", action="store_true")
     given = parser.parse_args(arguments)
@@ -246,7 +286,8 @@ def main(arguments: Sequence[str]) -> int:
             if python not in pythons:
                 print(f"there is no Python {python} here", file=sys.stderr)
                 return 2
-            ran = run(spark, python, PART if given.slice else ALL, pythons)
+            what = PART if given.slice else ALL
+            ran = run(spark, python, what, pythons, again=given.again)
             record(ran)
             failed += bool(ran.failed)
     return failed

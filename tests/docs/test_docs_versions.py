@@ -36,3 +36,20 @@ def test_a_commit_chooses_a_spark_or_a_python_that_is_not_everydays():
     chosen = {versions.cell_of_commit(f"{n:x}", pythons) for n in range(100)}
     every = {(spark, python) for spark in versions.SPARKS for python in pythons}
     assert chosen == every - {(versions.EVERYDAY, "3.11")}
+
+
+def test_what_failed_runs_again_and_counts_beside_what_passed(tmp_path):
+    told = tmp_path / "told.xml"
+    told.write_text(
+        '<testsuites><testsuite><testcase classname="tests.a.test_b" name="test_c[d-1]"><failure/>'
+        '</testcase><testcase classname="tests.a.test_b" name="test_e"/><testcase name="test_f">'
+        "<skipped/></testcase></testsuite></testsuites>"
+    )
+    before = versions.suite_of(told)
+    assert versions.failed_cases(before) == ["tests/a/test_b.py::test_c[d-1]"]
+    told.write_text(
+        '<testsuites><testsuite><testcase name="test_c[d-1]"/></testsuite></testsuites>'
+    )
+    for suite in (versions.with_passed(before, told), versions.suite_of(told)):
+        ran = versions.ran_as_told(suite, "4.0.5", "3.12.1", versions.ALL)
+        assert (ran.passed, ran.skipped, ran.failed) == (2, 1, 0)

@@ -6,7 +6,7 @@ import json
 import subprocess
 import urllib.request
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyspark
@@ -25,10 +25,27 @@ OF_CLIENT = ("bin", "core", "data", "examples", "jars", "licenses", "python", "s
 """What PySpark has and `pyspark-client` has not, beside py4j."""
 
 
-@pytest.fixture(scope="module")
-def without_spark(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fetched(folder: Path, wheel: Path, *extras: str, besides: Sequence[str] = ()) -> Path:
+    """Make an environment of a wheel by pip, which fetches all else from its registry.
+
+    Returns:
+        Its Python.
+    """
+    venv.create(folder, symlinks=True, with_pip=True)
+    python = folder / "bin" / "python"
+    wanted = f"{wheel}[{','.join(extras)}]"
+    subprocess.run([python, "-m", "pip", "install", "-q", wanted, *besides], check=True)
+    return python
+
+
+@pytest.fixture(scope="module", params=[environment, only_in_soak(fetched)])
+def without_spark(
+    wheel: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Path:
     """The Python of `pip install 'frazil[serve]'`."""
-    return environment(tmp_path_factory.mktemp("serve"), wheel, "serve")
+    folder = tmp_path_factory.mktemp("serve")
+    python: Path = request.param(folder, wheel, "serve", "s3", "postgres", "report")
+    return python
 
 
 def test_a_source_distribution_makes_the_wheel_of_its_checkout(wheel: Path, tmp_path: Path) -> None:
@@ -37,9 +54,12 @@ def test_a_source_distribution_makes_the_wheel_of_its_checkout(wheel: Path, tmp_
     assert direct.read_bytes() == wheel.read_bytes()
 
 
-def test_the_programs_of_the_readme_run_after_its_first_line(wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [environment, only_in_soak(fetched)])
+def test_the_programs_of_the_readme_run_after_its_first_line(
+    way: Callable[..., Path], wheel: Path, tmp_path: Path
+) -> None:
     assert 'pip install "frazil[local]"' in README.read_text()
-    python = environment(tmp_path / "env", wheel, "local")
+    python = way(tmp_path / "env", wheel, "local")
     blocks = [each for each in blocks_of(README) if not each.is_left_alone]
     program = "\n".join(each.text for each in blocks if each.language == "python")
     printed = ended_program(placed(program, tmp_path), python=python, cwd=tmp_path).printed
@@ -117,16 +137,12 @@ def laid_out(folder: Path, wheel: Path) -> Path:
     return python
 
 
-def fetched(folder: Path, wheel: Path) -> Path:
+def with_client(folder: Path, wheel: Path) -> Path:
     """The package itself, by pip from its registry."""
-    venv.create(folder, symlinks=True, with_pip=True)
-    python = folder / "bin" / "python"
-    words = [python, "-m", "pip", "install", "-q", f"{wheel}[connect]", "pyspark-client"]
-    subprocess.run(words, check=True)
-    return python
+    return fetched(folder, wheel, "connect", besides=["pyspark-client"])
 
 
-@pytest.mark.parametrize("way", [laid_out, only_in_soak(fetched)])
+@pytest.mark.parametrize("way", [laid_out, only_in_soak(with_client)])
 def test_beside_a_client_of_spark_connect_alone(
     way: Callable[[Path, Path], Path], wheel: Path, tmp_path: Path
 ) -> None:
