@@ -149,9 +149,11 @@ def test_beside_a_client_of_spark_connect_alone(
     pytest.importorskip("grpc", reason="the extra `connect` is not installed")
     python = way(tmp_path / "env", wheel)
     (tmp_path / "server").mkdir()
+    # A file, since `pyspark-client` takes a program without one for its own doctests.
+    program = tmp_path / "program.py"
     with connect_server(tmp_path / "server") as address:
-        program = ON_A_SERVER.replace("WAREHOUSE", repr(str(tmp_path / "lake")))
-        program = program.replace("ADDRESS", repr(address))
+        text = ON_A_SERVER.replace("WAREHOUSE", repr(str(tmp_path / "lake")))
+        program.write_text(text.replace("ADDRESS", repr(address)))
         printed = ended_program(program, python=python).printed
     rows, said, name = json.loads(printed)
     assert rows == [[0, "a"], [2, "a"], [3, "b"], [4, "a"]]
