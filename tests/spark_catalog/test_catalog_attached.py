@@ -6,6 +6,7 @@ import pyspark
 import pytest
 
 from ci_share import in_circles
+from frazil.errors import ValidationError
 from programs import run_program
 
 
@@ -82,7 +83,6 @@ SCOPES = [
 def test_a_cte_stands_for_its_name_in_its_query_alone(spark, lake, text, expected):
     spark.sql("USE lake.db")
     assert rows(spark, text) == expected
-    lake.sql("USE db")
     assert [tuple(row) for row in lake.sql(text).collect()] == expected
 
 
@@ -90,7 +90,27 @@ def test_a_view_whose_cte_has_the_name_of_a_table_around_it(spark, lake):
     spark.sql("USE lake.db")
     spark.sql("CREATE VIEW v AS WITH t AS (SELECT 77L AS id) SELECT t.id, o.id AS oid FROM t "
               "JOIN (SELECT * FROM lake.db.t WHERE id = 1) o")  # fmt: skip
-    assert rows(spark, "SELECT t.id, v.id, v.oid FROM t, v WHERE t.id = 2") == [(2, 77, 1)]
+    text = "SELECT t.id, v.id, v.oid FROM t, v WHERE t.id = 2"
+    assert rows(spark, text) == [(2, 77, 1)]
+    assert [tuple(row) for row in lake.sql(text).collect()] == [(2, 77, 1)]
+
+
+def test_statements_of_the_lake_follow_the_use_of_its_session_until_their_own(spark, lake):
+    lake.create_namespace("other")
+    spark.sql("USE lake.db")
+    lake.sql("DELETE FROM t WHERE id = 1")
+    with lake.transaction() as transaction:
+        transaction.sql("DELETE FROM t WHERE id = 2")
+        assert [tuple(row) for row in transaction.sql("SELECT * FROM t").collect()] == [(3, "c")]
+    assert rows(lake, "SHOW CURRENT NAMESPACE") == [(lake.catalog.name, "db")]
+    lake.sql("USE other")
+    assert rows(lake, "SHOW TABLES") == []
+    assert rows(spark, "SHOW TABLES") == [("db", "t", False)]
+    lake.sql(f"USE {lake.catalog.name}")
+    assert rows(lake, "SELECT * FROM t") == [(3, "c")]
+    spark.sql("USE spark_catalog.default")
+    with pytest.raises(ValidationError, match="no namespace"):
+        lake.sql("DELETE FROM t WHERE id = 3")
 
 
 VARIABLES = [

@@ -132,6 +132,11 @@ class SessionNames:
         self.namespace = CurrentNamespace(levels)
         self.lake = lake
 
+    def levels_of(self, owner: object) -> Identifier:
+        """Return the namespace that USE has set; none where that is in a lake of another owner."""
+        lake = None if self.lake is None else self.attached.get(self.lake)
+        return () if lake is None or lake.owner is not owner else self.namespace.levels
+
     def may_be_in(self, text: str) -> bool:
         """Return whether a text may name something of a lake; quick, and never wrongly no."""
         return self.lake is not None or any(name in text for name in self.lakes)

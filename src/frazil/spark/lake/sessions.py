@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from frazil.spark.session.facts import is_connect
 if TYPE_CHECKING:
     from frazil.spark.attached.sessions import attach, detach
     from frazil.spark.catalog.sessions import install, uninstall
+    from frazil.spark.sql.context import CurrentNamespace
 else:
     attach, detach = later("frazil.spark.attached.sessions", "attach", "detach")
     install, uninstall = later("frazil.spark.catalog.sessions", "install", "uninstall")
@@ -23,14 +25,17 @@ class SessionCommands:
 
     spark: SparkSession
     catalog: Catalog
+    _current: CurrentNamespace
 
     def attach(self, *, name: str | None = None) -> None:
         """Let the session's own methods understand the names of this lake.
 
         ``spark.sql``, ``spark.table``, ``spark.read``, ``spark.readStream``, ``spark.catalog``,
         ``df.write``, ``df.writeTo``, ``df.mergeInto`` and ``df.writeStream`` take
-        ``name.namespace.table``, and after ``USE name`` names without the prefix. All else reaches
-        Spark as it was. Every Python object of the session is attached, another session is not.
+        ``name.namespace.table``, and after ``USE name`` names without the prefix. A namespace of
+        this lake that ``USE`` has set counts in `sql` too, until that has a ``USE`` of its own. All
+        else reaches Spark as it was. Every Python object of the session is attached, another
+        session is not.
 
         Args:
             name: what stands before names of tables; the catalog's name unless given.
@@ -44,7 +49,8 @@ class SessionCommands:
             >>> spark.sql("SELECT count(*) FROM lake.db.trips").show()
             >>> df.writeTo("lake.db.trips").append()
         """
-        attach(self.spark, self.catalog, name=name or self.catalog.name, owner=self)
+        names = attach(self.spark, self.catalog, name=name or self.catalog.name, owner=self)
+        self._current.around = partial(names.levels_of, self)
         if not is_connect(self.spark):
             install(self.spark)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -89,9 +89,24 @@ class SparksNameError(Exception):
 
 @dataclass(slots=True)
 class CurrentNamespace:
-    """What USE has set; names of one part are looked for here."""
+    """What USE has set; names of one part are looked for here.
 
-    levels: Identifier = ()
+    Attributes:
+        own: what it has set; nothing before.
+        around: tells what the session's own USE has set, which counts before.
+    """
+
+    own: Identifier = ()
+    around: Callable[[], Identifier] | None = None
+
+    @property
+    def levels(self) -> Identifier:
+        """The namespace's levels; none where nothing is set."""
+        return self.own or (() if self.around is None else self.around())
+
+    @levels.setter
+    def levels(self, levels: Identifier) -> None:
+        self.own = levels
 
 
 @dataclass(frozen=True, slots=True)
