@@ -10,6 +10,7 @@ import cases_of_values
 import pytest
 from row_case import Case, as_multiset, rows_of, session_with, ways_of
 
+from frazil.spark.abilities import HAS_TIME_TYPE
 from frazil.spark.lake import Lake
 
 pytestmark = pytest.mark.check
@@ -27,6 +28,8 @@ ALL = (*cases_of_keys.CASES, *cases_of_values.CASES, *cases_of_evolution.CASES)
     ],
 )
 def test_case(rows_lake: Lake, spark: Any, case: Case, mode: str, version: int) -> None:
+    if "spark.sql.timeType.enabled" in case.settings and not HAS_TIME_TYPE:
+        pytest.skip("this Spark has no type of times")
     with session_with(spark, case.settings):
         bench = case.made(rows_lake, mode, version)
         if case.refused is None:

@@ -25,6 +25,7 @@ from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.format.schema import Schema
 from frazil.format.schema.types_json import parse_type
 from frazil.format.types import DateType, NestedField, StringType, StructType, UUIDType
+from frazil.spark.abilities import HAS_TIME_TYPE
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
@@ -285,6 +286,7 @@ def test_keys_within_structs_and_their_structs(rows_lake: Lake) -> None:
         assert found == as_multiset([(ID, "2024-01-01", "second"), (None, None, "none")])
 
 
+@pytest.mark.skipif(not HAS_TIME_TYPE, reason="this Spark has no type of times")
 def test_keys_of_spark_s_own_times(rows_lake: Lake) -> None:
     key = Key("time", "10:00:00", "time'10:00:00'", "time'10:00:00'")
     with session_with(rows_lake.spark, {"spark.sql.timeType.enabled": "true"}):

@@ -3,6 +3,7 @@
 import datetime as dt
 from decimal import Decimal
 
+import pyspark
 import pytest
 
 from frazil.errors import PredicateError, SchemaMismatchError, UnsupportedError
@@ -19,7 +20,8 @@ DEFAULTS = {
     "DOUBLE DEFAULT 1e3": 1000.0,
     "DECIMAL(9, 2) DEFAULT 1.5": Decimal("1.50"),
     "DECIMAL(9, 2) DEFAULT 4": Decimal("4.00"),
-    "STRING DEFAULT 'it''s'": "it's",
+    # Spark 4.0 reads two texts beside each other there.
+    "STRING DEFAULT 'it''s'": "its" if pyspark.__version__ < "4.1" else "it's",
     "STRING DEFAULT 5": "5",
     "BINARY DEFAULT X'00FF'": bytearray(b"\x00\xff"),
     "DATE DEFAULT DATE '2024-01-01'": dt.date(2024, 1, 1),

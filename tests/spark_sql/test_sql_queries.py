@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
@@ -86,6 +87,8 @@ def plain(query: str) -> str:
 @pytest.mark.check
 @pytest.mark.parametrize("query", one_in(2, QUERIES))
 def test_the_rows_of_plain_spark_tables(sides, spark, query, no_leftovers):
+    if "RECURSIVE" in query and pyspark.__version__ < "4.1":
+        pytest.skip("Spark 4.0 does not yet repeat a query")
     found, expected = sides.sql(query), spark.sql(plain(query))
     assert found.columns == expected.columns
     assert sorted(map(repr, found.collect())) == sorted(map(repr, expected.collect()))

@@ -36,6 +36,9 @@ HAS_THETA_SKETCHES: Final = hasattr(F, "theta_sketch_agg")
 HAS_PLACEMENT: Final = hasattr(DataFrame, "repartitionById")
 """Whether rows say by a number in which task they are (Spark 4.1)."""
 
+HAS_GEOSPATIAL_TYPES: Final = hasattr(S, "GeometryType")
+"""Whether there are types of geometries (Spark 4.1); else they are bytes."""
+
 HAS_TIME_TYPE: Final = hasattr(S, "TimeType")
 """Whether there are times of the day (Spark 4.1); else they are numbers of microseconds."""
 
@@ -63,6 +66,7 @@ if not TYPE_CHECKING:
     TimeType = _of_this_spark("TimeType")
     GeometryType = _of_this_spark("GeometryType")
     GeographyType = _of_this_spark("GeographyType")
+
 
 NO_ANSWER: Final = (Py4JError, PySparkException, AttributeError, TypeError, ValueError)
 """What asking for a class or a method raises that is not there, or not for everybody."""

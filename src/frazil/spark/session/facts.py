@@ -18,6 +18,7 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.spark.abilities import HAS_GEOSPATIAL_TYPES, HAS_TIME_TYPE
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import CACHE_SIZES, Caches
@@ -305,8 +306,8 @@ def time_zone_of(spark: SparkSession) -> str:
 def type_support(spark: SparkSession) -> SparkTypeSupport:
     """Which of Spark's newer types the session has switched on."""
     return SparkTypeSupport(
-        time=_is_on(spark, "spark.sql.timeType.enabled"),
-        geospatial=_is_on(spark, "spark.sql.geospatial.enabled"),
+        time=HAS_TIME_TYPE and _is_on(spark, "spark.sql.timeType.enabled"),
+        geospatial=HAS_GEOSPATIAL_TYPES and _is_on(spark, "spark.sql.geospatial.enabled"),
     )
 
 
