@@ -62,6 +62,16 @@ def test_conditions_reach_the_tables_in_views(kept, query, files):
     assert len(set(kept.sql(query).inputFiles())) == files
 
 
+def test_views_beside_other_tables(lake):
+    """Each name has the rows of its own table, whatever stands in a view beside it."""
+    lake.sql("CREATE TABLE db.a AS SELECT 1 AS id")
+    lake.sql("CREATE TABLE db.b AS SELECT 2 AS id")
+    lake.create_view("db.v", "SELECT id FROM db.b")
+    lake.create_view("db.w", "SELECT v.id * 10 + a.id AS id FROM db.v v, db.a a")
+    query = "SELECT a.id, v.id, w.id, x.id, a._pos FROM db.a a, db.v v, db.w w, db.v AS x (id)"
+    assert [tuple(row) for row in lake.sql(query).collect()] == [(1, 2, 21, 2, 0)]
+
+
 @pytest.mark.check
 def test_rows_through_views(lake, spark, no_leftovers):
     filled = with_views(lake, spark)
