@@ -243,7 +243,7 @@ def replaced(pair: Pair, what: str) -> frozenset[int]:
 
 
 def in_ci(every: list[Pair]) -> frozenset[Pair]:
-    """A few pairs: each way of changing with each outcome, and each command, place and rival."""
+    """A few pairs: each way of changing with each outcome, near and far, each command and rival."""
     left = {item for pair in every for item in _items(pair)}
     # Of pairs that are as good as others, any: the first ones have all the same version and level.
     mixed = sorted(every, key=lambda pair: crc32(str(pair).encode()))
@@ -257,9 +257,8 @@ def in_ci(every: list[Pair]) -> frozenset[Pair]:
 
 @cache
 def _items(pair: Pair) -> frozenset[Any]:
-    named = ("first", "place", "version", "rival_mode", "level")
+    named = ("first", "rival", "place", "version", "rival_mode", "level")
     what = outcome(pair)
     near = pair.place in (SAME_ROW, SAME_FILE)
     how = ("how", near, pair.mode, what)
-    rival = ("rival", near, pair.rival)
-    return frozenset({how, rival, *((name, getattr(pair, name)) for name in named)})
+    return frozenset({how, *((name, getattr(pair, name)) for name in named)})

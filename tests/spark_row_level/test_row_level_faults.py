@@ -14,6 +14,7 @@ from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.changes import ARRIVAL
 from frazil.errors import ConflictError, FrazilError, StorageError
 from frazil.spark.lake import Lake
+from rival_commits import before_the_commit
 
 NO_WAITS = {
     "commit.retry.min-wait-ms": "1",
@@ -181,20 +182,17 @@ def test_a_change_whose_process_dies_at_any_call_is_there_or_not(
 def test_a_command_that_is_refused_leaves_no_file_behind(lake, command):
     """The rival's files are all that came."""
     table = make_table(lake, "merge-on-read", 3)
-    real = table.catalog.commit_table
     after_rival = []
 
-    def commit_table(identifier, requirements, updates, **base):
-        table.catalog.commit_table = real
+    def come():
         rival = lake.load_table("db.t")
         rival.update({"v": "'rival'"}, "true")
         kept = {info.path for info in rival.io.list(f"{rival.location}/data")}
         named = set(rival.inspect.files()["file_path"])
         after_rival.extend(path for path in kept if path in named)
-        return real(identifier, requirements, updates, **base)
 
     before = {info.path for info in table.io.list(f"{table.location}/data")}
-    table.catalog.commit_table = commit_table
+    before_the_commit(table, come)
     with pytest.raises(ConflictError):
         COMMANDS[command](lake, table)
     left = {info.path for info in table.io.list(f"{table.location}/data")}

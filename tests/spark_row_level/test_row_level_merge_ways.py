@@ -4,12 +4,14 @@ A table of a test is small: what a way is for is set to nothing.
 """
 
 import random
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from ci_share import in_circles, one_in, one_of_each, these
-from frazil.errors import ValidationError
+from ci_share import in_circles, one_in, one_of_each, only_in_soak, these
+from frazil.errors import SchemaMismatchError, ValidationError
 from frazil.spark.row_level import delete
 from frazil.spark.row_level.merging import merged_rows
 from frazil.spark.row_level.merging.keys import key_filter
@@ -231,3 +233,84 @@ def test_rows_of_a_sub_query(lake, spark, take, mode, way):
     table.overwrite(new, where="k in (select k + 2 from chosen)")
     rows = {k: row for k, row in rows.items() if k % 3 != 2 or k > 150} | {1000: ("x", 0)}
     assert rows_of(table, "k", "v", "p") == sorted(((k, *r) for k, r in rows.items()), key=repr)
+
+
+# Merges that find matches and take the source's values in one look at the table.
+
+
+BOTH = ["merge-on-read", "copy-on-write"]
+
+
+@pytest.mark.parametrize("version", [only_in_soak(2), 3])
+def test_every_type_keeps_its_values(lake, spark, version):
+    columns = """
+        k int, b boolean, l bigint, f float, d double, n decimal(20, 3), day date,
+        at timestamp, ntz timestamp_ntz, s string, x binary,
+        st struct<a: int, b: string>, li array<struct<c: int>>, m map<string, double>
+    """
+    moment = datetime(1501, 3, 4, 5, 6, 7, 890123)
+    rows = [
+        (
+            n,
+            n % 2 == 0,
+            n << 40,
+            n / 4,
+            -n / 8,
+            Decimal(n) / 8,
+            date(1400 + n, 2, 28),
+            datetime(2024, 1, n + 1, 1, 2, 3, 456789, tzinfo=UTC),
+            moment,
+            "é" * n,
+            bytes([n]),
+            (n, None),
+            [(n,), None],
+            {"x": n / 2},
+        )
+        for n in range(1, 5)
+    ]
+    nothing = tuple([None] * (len(rows[0]) - 1))
+    table = lake.create_table(
+        "db.t", columns, format_version=version, properties={"write.merge.mode": "merge-on-read"}
+    )
+    table.append(spark.createDataFrame([(n, *nothing) for n in range(4)], columns))
+    source = spark.createDataFrame(rows, columns)
+    wanted = {row.k: row for row in source.collect()}
+    table.upsert(source, keys="k")
+    found = {row.k: row for row in table.to_df().collect()}
+    assert found.keys() == {0, 1, 2, 3, 4}
+    assert tuple(found.pop(0)) == (0, *nothing)
+    assert {key: tuple(row) for key, row in found.items()} == {
+        key: tuple(row) for key, row in wanted.items()
+    }
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("mode", [BOTH[0], only_in_soak(BOTH[1])])
+def test_a_value_that_does_not_fit_is_looked_at_where_it_is_taken(lake, spark, mode):
+    table = lake.create_table(
+        "db.t", "k bigint, v int not null", properties={"write.merge.mode": mode}
+    )
+    table.append(spark.range(6).selectExpr("id as k", "0 as v"))
+    source = spark.createDataFrame(
+        [(1, "d", None), (2, "k", None), (3, "u", 7)], "k bigint, op string, v int"
+    )
+
+    def run_with(rows):
+        (
+            table.merge(rows, on="target.k = source.k")
+            .when_matched_delete(condition="source.op = 'd'")
+            .when_matched_update_all(condition="source.op = 'u'")
+            .execute()
+        )
+
+    run_with(source)
+    expected = {0: 0, 2: 0, 3: 7, 4: 0, 5: 0}
+    assert {row.k: row.v for row in table.to_df().collect()} == expected
+    for value in ("cast(null as bigint)", "1L << 40"):
+        bad = spark.range(4, 5).selectExpr("id as k", "'u' as op", f"{value} as v")
+        snapshot = table.metadata.current_snapshot_id
+        with pytest.raises(SchemaMismatchError, match="nothing was"):
+            run_with(bad)
+        table.refresh()
+        assert table.metadata.current_snapshot_id == snapshot
+    assert {row.k: row.v for row in table.to_df().collect()} == expected

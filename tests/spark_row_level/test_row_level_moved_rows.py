@@ -72,34 +72,35 @@ def run(
     return now
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("first", ONE)
-def test_marks_follow_a_row_from_file_to_file(tables, first):
-    """Each rival comes before another try, and the last one deletes rows of the newest file."""
-    rivals = [("compaction", 2), ("copied update", 3), ("sort", 2), ("delete", 2)]
-    now = run(tables, first, rivals, mode=MARKED)
-    assert rows_moved(now) == 1
-
-
-@pytest.mark.parametrize("rival", ["update", only_in_soak("delete"), only_in_soak("by equality")])
-def test_without_row_ids_the_same_row_of_a_copy_of_a_file_conflicts(tables, rival):
-    rivals = [("compaction", 2), (rival, 1)]
-    run(tables, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
+# The rivals, one before each try, what the first command's table is, and how many rows it moves.
+FILE_TO_FILE = [("compaction", 2), ("copied update", 3), ("sort", 2), ("delete", 2)]
+WITHOUT_IDS = {"mode": MARKED, "version": 2, "deleted": ()}
+TRIES = {
+    "marks": (FILE_TO_FILE, {"mode": MARKED}, 1),
+    "marks without row ids": ([FILE_TO_FILE[0], *FILE_TO_FILE[2:]], WITHOUT_IDS, 1),
+    "copies": ([("delete", 2), ("update", 3)], {"mode": COPIED}, 2),
+}
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("first", ONE)
-def test_without_row_ids_marks_follow_a_row_from_file_to_file(tables, first):
-    rivals = [("compaction", 2), ("sort", 2), ("delete", 2)]
-    now = run(tables, first, rivals, mode=MARKED, version=2, deleted=())
-    assert rows_moved(now) == 1
+@pytest.mark.parametrize("case", TRIES)
+def test_a_row_is_followed_from_file_to_file_at_each_try(tables, case, first):
+    """The last rival deletes rows of the newest file."""
+    rivals, table, moved = TRIES[case]
+    assert rows_moved(run(tables, first, rivals, **table)) == moved
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("rival", ["copied update", only_in_soak("copied delete")])
-def test_without_row_ids_a_copy_that_others_changed_rows_of_conflicts(tables, rival):
-    rivals = [("compaction", 2), (rival, 2)]
-    run(tables, "update", rivals, mode=MARKED, version=2, refused=True, deleted=())
+@pytest.mark.parametrize(
+    "rival",
+    [
+        ("update", 1),
+        pytest.param(("copied update", 2), marks=pytest.mark.check),
+        *map(only_in_soak, [("delete", 1), ("by equality", 1), ("copied delete", 2)]),
+    ],
+)
+def test_without_row_ids_what_others_did_to_a_copy_of_a_file_conflicts(tables, rival):
+    run(tables, "update", [("compaction", 2), rival], refused=True, **WITHOUT_IDS)
 
 
 @pytest.mark.parametrize("isolation", ["snapshot", only_in_soak("serializable")])
@@ -119,13 +120,6 @@ def test_without_row_ids_equal_rows_that_others_made_are_other_rows(lake, isolat
     with pytest.raises(ConflictError):
         table.update({"x": "x * 10"}, "x >= 2", isolation=isolation, retry=0)
     assert sorted(row.x for row in table.refresh().scan().to_df().collect()) == [2, 3, 5]
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("first", ONE)
-def test_copies_lose_the_rows_of_each_try(tables, first):
-    now = run(tables, first, [("delete", 2), ("update", 3)], mode=COPIED)
-    assert rows_moved(now) == 2
 
 
 DECISIVE = {

@@ -101,21 +101,6 @@ def _frames(bench: Bench) -> None:
     table.upsert(other.createDataFrame([(1, 11)], KV), "id")
 
 
-def _several_clauses(bench: Bench) -> None:
-    """The first clause whose condition is true counts; NULL is not true."""
-    source = bench.frame("id int, v int, go boolean", (1, 9, True), (2, 9, None), (3, 9, False),
-                         (5, 9, None), (6, 9, True))  # fmt: skip
-    (
-        bench.table.merge(source, ["id"])
-        .when_matched_update({"v": "source.v"}, condition="source.go")
-        .when_matched_delete(condition="not source.go")
-        .when_matched_update({"v": "-target.v"})
-        .when_not_matched_insert({"id": "id"}, condition="go")
-        .when_not_matched_insert({"v": "v"}, condition="go is null")
-        .execute()
-    )
-
-
 CASES = (
     _lossy("a long that no int is", "i", "3000000000L", "true"),
     _lossy("a long in an array", "a", "array(1, 3000000000L)", "false"),
@@ -253,14 +238,6 @@ CASES = (
         rows=[[(1, 1), (2, 2)]],
         do=_frames,
         after=[(1, 11), (2, 2), (3, 30), (4, 40), (5, 50)],
-    ),
-    Case(
-        name="clauses in order",
-        in_ci=False,
-        ddl=KV,
-        rows=[[(1, 1), (2, 2)], [(3, 3), (4, 4)]],
-        do=_several_clauses,
-        after=[(1, 9), (2, -2), (4, 4), (6, None), (None, 9)],
     ),
     refused(
         "NULL into a required column",

@@ -44,11 +44,19 @@ def main(remote: str, warehouse: str, mode: str, version: str) -> None:
     table = lake.create_table("db.arriving", "id int, v int", format_version=3)
     changes = [(1, 1, "u"), (2, 1, "u"), (1, None, "d"), (2, 2, "u"), (3, 1, "u")]
     arrived = spark.createDataFrame(changes, "id int, v int, op string").coalesce(1)
-    for _ in range(2):
+    for more in (1, 0):
         table.apply_changes(
-            arrived, keys="id", op="op", order_by=frazil.changes.ARRIVAL, mode="equality-deletes"
+            arrived.selectExpr("id", f"v + {more} as v", "op"),
+            keys="id",
+            op="op",
+            order_by=frazil.changes.ARRIVAL,
+            mode="equality-deletes",
         )
-    print("ROWS", sorted(list(row) for row in table.to_df().collect()))
+    for reading in ("join", "resolve"):
+        spark.conf.set("frazil.read.equality-deletes", reading)
+        print("ROWS", sorted(list(row) for row in table.to_df().collect()))
+    joined = table.scan("id > 2").to_df().join(table.to_df(), "id").count()
+    print("ROWS", joined, sorted(row._change_type for row in table.changes().collect()))
     refused = []
     for wrong in (
         lambda: table.update({"v": "nope"}),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from row_case import Case, as_multiset, rows_of, session_with
+from row_case import Case, as_multiset, rows_of
 
 from ci_share import only_in_soak
 from frazil.spark.lake import Lake
@@ -54,17 +53,6 @@ def test_commands_on_a_branch_leave_main_alone(rows_lake: Lake, mode: str, versi
     table.delete("id = 1", branch="b")
     assert rows_of(table) == as_multiset([(1, 1)])
     assert rows_of(table, ref="b") == as_multiset([(2, 200), (9, 0)])
-
-
-def test_a_staged_merge_is_published(rows_lake: Lake, spark: Any) -> None:
-    bench = TWO.made(rows_lake, "merge-on-read", 2)
-    table = bench.table
-    table.set_properties({"write.wap.enabled": "true"})
-    with session_with(spark, {"spark.wap.id": "audit-1"}):
-        table.upsert(bench.frame(KV, (2, 20), (3, 30)), "id")
-    assert rows_of(table) == as_multiset([(1, 1), (2, 2)])
-    table.publish_changes("audit-1")
-    assert rows_of(table) == as_multiset([(1, 1), (2, 20), (3, 30)])
 
 
 @BY_MARKS
@@ -132,5 +120,7 @@ def test_commands_work_over_spark_connect(
         "[[1, 10, '2.5000000001'], [3, 36, None], [5, 50, None]]",
         "[[1, 7]]",
         "[[2, 2], [3, 1]]",
+        "[[2, 2], [3, 1]]",
+        "1 ['DELETE', 'DELETE', 'INSERT', 'INSERT', 'INSERT', 'INSERT']",
         "ValidationError PredicateError SchemaMismatchError",
     ]

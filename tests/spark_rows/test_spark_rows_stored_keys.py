@@ -190,9 +190,7 @@ def test_keys_of_all_types_at_once_come_again(rows_lake: Lake, way: str) -> None
 
 
 @pytest.mark.check
-@pytest.mark.parametrize(
-    "way", [only_in_soak("apply_changes"), "equality deletes", only_in_soak("ARRIVAL")]
-)
+@pytest.mark.parametrize("way", [only_in_soak(way) for way in CHANGES])
 def test_keys_of_changes_come_again(rows_lake: Lake, way: str) -> None:
     keys = [key for key in KEYS if key.changes]
     if way == "ARRIVAL":
