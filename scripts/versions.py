@@ -47,8 +47,10 @@ SLICE: Final = (
     "tests/spark_row_level/test_row_level_merge_ways.py",
     "tests/spark_sql/test_sql_repeated.py",
     "tests/spark_stream/test_stream_rows.py",
-    "tests/spark_table/test_spark_table_metadata_cluster.py",
-    "tests/spark_write/test_spark_write_in_place.py",
+    "tests/spark_table/test_spark_table_metadata_frames.py::test_both_roads_give_equal_frames",
+    "tests/spark_table/test_spark_table_metadata_frames.py::test_a_count_starts_no_python",
+    "tests/spark_write/test_spark_write_files.py::test_partitions_and_names_of_any_kind",
+    "tests/spark_write/test_spark_write_files.py::test_a_task_that_fails_leaves_no_file",
     "tests/spark_write/test_spark_write_transforms.py",
 )
 """A few quick tests of each kind of work that a Spark does for Frazil."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 import sys
 
+import pyarrow as pa
+from pyspark import TaskContext
+
 import frazil
+from frazil.errors import StorageError
+from frazil.spark.write.files import write_data_files
+from frazil.spark.write.row_count import ExpectedRows
+from frazil.storage.files import FileIO
 from s3_counted import Fault, counted_s3
 from s3_spark import spark_on
 
@@ -40,10 +47,47 @@ def check_cut_off_answers(lake, store):
     store.fail()
 
 
+def fails_once(batches):
+    """The Python of each task; the first attempt fails at the end."""
+    for batch in batches:
+        yield pa.record_batch({"python": [sys.executable] * batch.num_rows})
+    if TaskContext.get().attemptNumber() == 0:
+        raise RuntimeError("the first attempt fails")
+
+
+class Refused(FileIO):
+    """Writes nothing on executors."""
+
+    def upload_unique(self, local, path):
+        raise StorageError(f"no credentials for {path}")
+
+
+def check_workers(spark, lake, given):
+    """They run this Python, remove what failed, and what they may not write Spark writes."""
+    table = lake.create_table("db.retried", "python string")
+    table.append(spark.range(0, 40, 1, 2).mapInArrow(fails_once, "python string"))
+    assert [row.python for row in table.to_df().collect()] == [sys.executable] * 40
+    kept = {file.path for file in FileIO(given).list(table.location)}
+    data = {path for path in kept if path.endswith(".parquet")}
+    assert data == set(table.inspect.files()["file_path"]), data
+    told, few = [], ExpectedRows(rows=16, partitions=8)
+    rows = spark.sql("select int(id) id, int(id % 8) p, string(id) v from range(0, 16, 1, 1)")
+    write_data_files(
+        spark,
+        rows,
+        metadata=lake.load_table("db.t").metadata,
+        io=Refused(given),
+        expected=few,
+        on_progress=told.append,
+    )
+    assert [each.writer.name for each in told] == ["Arrow", "Spark", "Spark", "Spark"], told
+    assert told[-1].records == 16
+
+
 def main(folder, settings):
     with counted_s3() as store:
         given = store.properties
-        spark = spark_on(given, "local[2]", json.loads(settings))
+        spark = spark_on(given, "local[2, 2]", json.loads(settings))
         place = store.new_bucket("lake")
 
         def opened():
@@ -55,6 +99,7 @@ def main(folder, settings):
         lake.create_namespace("db")
         lake.sql(TABLE.format("t", "id INT, p INT, v STRING"))
         lake.sql(TABLE.format("n", "id INT, p INT, s STRUCT<x: INT>"))
+        check_workers(spark, lake, given)
         for _ in range(3):
             lake.sql(f"INSERT INTO db.t {ROWS}")
         check_cut_off_answers(lake, store)

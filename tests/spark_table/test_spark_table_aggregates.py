@@ -378,12 +378,6 @@ def test_wrong_requests(numbers, aggregates, by, message):
         numbers.scan().aggregate(aggregates, by=by)
 
 
-def test_one_name_is_taken_as_text(numbers):
-    lists = numbers.scan().aggregate(["count(*)"], by=["city"]).to_df()
-    alone = numbers.scan().aggregate("count(*)", by="city").to_df()
-    assert shown(alone) == shown(lists)
-
-
 LONG = "b" * 40
 VALUES = st.fixed_dictionaries({
     "i": st.none() | st.integers(-5, 5),

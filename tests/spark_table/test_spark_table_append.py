@@ -1,12 +1,16 @@
 """Appends: what fits, what is refused, where it goes."""
 
-import threading
+from __future__ import annotations
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 
-from ci_share import one_of_each, only_in_soak
+from ci_share import in_circles, one_of_each, only_in_soak
+from frazil import ChangeResult
 from frazil import types as I
 from frazil.errors import (
     ConfigurationError,
@@ -171,34 +175,6 @@ def test_a_session_that_works_on_a_branch(lake, spark, session):
     assert rows_of(table) == ONE
 
 
-def test_many_writers(lake, spark):
-    """Appends never conflict: the slower one is made again from the newer metadata."""
-    table = lake.create_table("db.t", SIMPLE, properties={"commit.retry.num-retries": "20"})
-    failures = []
-
-    def work(number):
-        try:
-            lake.load_table("db.t").append(frame(spark, [(number, "w", 0.0)]))
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert [row[0] for row in rows_of(table.refresh())] == [0, 1, 2, 3]
-
-
-def test_progress(lake, spark):
-    seen = []
-    table = lake.create_table("db.t", SIMPLE)
-    table.append(frame(spark, ONE), on_progress=lambda p: seen.append((p.stage, p.records)))
-    assert seen[0] == ("writing", 0)
-    assert seen[-1] == ("done", 1)
-
-
 def test_a_struct_with_defaults_inside(lake, spark):
     table = lake.create_table("db.t", "id int, s struct<a: int, b: array<int>>", format_version=3)
     with table.update_schema() as change:
@@ -206,3 +182,141 @@ def test_a_struct_with_defaults_inside(lake, spark):
     table.append(frame(spark, [(1, (2, [3, None]))], "id int, s struct<a: int, b: array<int>>"))
     ((one, s),) = rows_of(table)
     assert (one, tuple(s)) == (1, (2, [3, None], None))
+
+
+# What appends and overwrites return: the rows and files that came and went.
+
+
+@pytest.fixture
+def days(lake, spark):
+    """Three files of ten rows: ids 0 to 9 on day 0, 10 to 19 on day 1, 20 to 29 on day 2."""
+    table = lake.create_table("db.days", "id bigint, day int", partition_by="day")
+    table.append(spark.range(30).selectExpr("id", "int(id / 10) as day").coalesce(1))
+    return table
+
+
+def more_rows(spark, count, day=1):
+    return spark.range(100, 100 + count).selectExpr("id", f"{day} as day").coalesce(1)
+
+
+def counts(result: ChangeResult) -> tuple[int | None, ...]:
+    return (
+        result.rows_inserted,
+        result.rows_deleted,
+        result.rows_copied,
+        result.files_added,
+        result.files_removed,
+    )
+
+
+def test_an_append_tells_what_came(days, spark):
+    before = days.current_snapshot.snapshot_id
+    result = days.append(more_rows(spark, 4))
+    assert (result.command, result.snapshot_id) == ("append", before)
+    assert counts(result) == (4, 0, 0, 1, 0)
+    assert repr(result).startswith("APPEND\n  rows   4 inserted")
+    assert not result.changes_nothing
+
+
+@pytest.mark.parametrize(
+    ("where", "mode", "expected"),
+    in_circles(
+        [
+            pytest.param(None, "metadata", (4, 30, 0, 1, 3), id="everything"),
+            pytest.param("day = 1", "metadata", (4, 10, 0, 1, 1), id="whole files"),
+            # A file that metadata says to match in part is written anew, its rows not looked at.
+            pytest.param(
+                "id >= 25", "copy-on-write", (None, None, None, 2, 1), id="parts of files"
+            ),
+            pytest.param("id % 10 = 3", "copy-on-write", (4, 3, 27, 4, 3), id="what Spark finds"),
+        ],
+        test=1,
+    ),
+)
+def test_an_overwrite_tells_what_came_and_went(days, spark, where, mode, expected):
+    result = days.overwrite(more_rows(spark, 4), where=where)
+    assert (result.command, result.mode) == ("overwrite", mode)
+    files = days.files().count()
+    assert counts(result)[:3] == expected[:3]
+    assert result.files_removed == expected[4]
+    assert files == 3 + result.files_added - result.files_removed
+
+
+def test_an_overwrite_of_partitions_tells_what_came_and_went(days, spark):
+    result = days.overwrite_partitions(more_rows(spark, 4))
+    assert counts(result) == (4, 10, 0, 1, 1)
+    assert days.overwrite_partitions(more_rows(spark, 4).where("false")).changes_nothing
+
+
+@pytest.mark.check
+def test_rows_that_only_a_look_would_tell_are_not_counted(days, spark):
+    days.set_properties({"write.delete.mode": "merge-on-read"})
+    days.delete("id in (11, 21)")
+    assert days.overwrite_partitions(more_rows(spark, 4)).rows_deleted is None
+    assert "some deleted" in repr(days.overwrite(more_rows(spark, 4), where="day = 2"))
+
+
+# What may be appended: frames of other libraries, tables and scans.
+
+
+OF_FRAMES = [(1, "a", 0.5), (2, None, None)]
+COLUMNS = {"id": [1, 2], "city": ["a", None], "x": [0.5, None]}
+FRAMES = {
+    "pandas": lambda: pd.DataFrame(COLUMNS),
+    "polars": lambda: pl.DataFrame(COLUMNS),
+    "arrow": lambda: pa.table(COLUMNS),
+}
+
+
+@pytest.fixture
+def table_settings():
+    return {"schema": SIMPLE.replace(" not null", "")}
+
+
+@pytest.mark.parametrize("kind", in_circles(FRAMES, test=1))
+def test_frames_of_other_libraries_are_rows(table, kind):
+    table.append(FRAMES[kind]())
+    table.overwrite(FRAMES[kind](), where="id = 1")
+    table.overwrite_partitions(FRAMES[kind]())
+    with table.transaction() as tx:
+        tx.overwrite(FRAMES[kind]())
+    assert rows_of(table) == rows_of(
+        frame(table.spark, OF_FRAMES, "id long, city string, x double")
+    )
+
+
+def test_tables_are_made_of_them(lake):
+    made = lake.create_table_as_select("db.new", pd.DataFrame(COLUMNS))
+    assert rows_of(made) == rows_of(lake.load_table("db.new").replace_as_select(FRAMES["arrow"]()))
+    assert made.refresh().scan().count() == 2
+
+
+def test_tables_and_scans_are_rows(lake, table):
+    table.append(FRAMES["arrow"]())
+    other = lake.create_table("db.other", SIMPLE.replace(" not null", ""))
+    other.append(table)
+    other.append(table.scan(where="id = 1"))
+    assert [row[0] for row in rows_of(other)] == [1, 1, 2]
+
+
+UNFIT = {
+    "python objects": pl.DataFrame({"id": pl.Series([b"ab"], dtype=pl.Object)}),
+    "wide integers": pl.DataFrame({"id": pl.Series([1], dtype=pl.Int128)}),
+    "a name twice": pd.DataFrame([[1, 2]], columns=["id", "id"]),
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_what_spark_cannot_hold_is_a_typed_error(lake, table, kind):
+    with pytest.raises(ValidationError):
+        table.append(UNFIT[kind])
+    with pytest.raises(ValidationError):
+        lake.create_table_as_select("db.unfit", UNFIT[kind])
+    assert table.refresh().metadata.snapshots == ()
+    assert not lake.table_exists("db.unfit")
+
+
+def test_a_frame_without_columns_is_no_table(lake):
+    with pytest.raises(ValidationError, match="column"):
+        lake.create_table_as_select("db.empty", pd.DataFrame())
+    assert not lake.table_exists("db.empty")

@@ -69,7 +69,7 @@ def skipped(scan):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("texts", one_share(2, TEXTS))
+@pytest.mark.parametrize("texts", one_share(4, TEXTS))
 def test_a_scan_takes_what_spark_takes(lake, spark, wanted, texts):
     table = table_of(lake, spark)
     for text in texts:

@@ -13,6 +13,7 @@ import frazil
 from ci_share import one_of_each, only_in_soak
 from frazil import types as I
 from frazil.errors import (
+    EvolutionError,
     NoSuchNamespaceError,
     NoSuchTableError,
     SchemaMismatchError,
@@ -21,6 +22,8 @@ from frazil.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
+from frazil.format.schema import Schema
+from frazil.spark.abilities import GeographyType, GeometryType
 
 DDL = "id bigint not null comment 'the key', tags array<string>, ts timestamp_ntz"
 STRUCT = S.StructType(
@@ -257,3 +260,151 @@ def test_a_name_in_backticks_holds_dots(lake, spark):
         lake.create_table_as_select("db.`a.b`", spark.range(2))
     with pytest.raises(NoSuchNamespaceError, match="none"):
         lake.create_table_as_select("none.`t.u`", spark.range(2))
+
+
+# Types of columns that are added, as text: what a new table takes, an old one takes.
+
+
+TEXTS = [
+    "struct<a: int, b: array<string>>",
+    "array<struct<x: double not null, y: map<string, timestamp>>>",
+    "map<bigint, decimal(9, 2)>",
+    "STRUCT<`a.b`: date comment 'day', n: struct<z: binary>>",
+    "smallint",
+    "varchar(5)",
+    "decimal(7)",
+    "bigint",
+]
+
+
+def without_ids(kind):
+    """A type as text, in which every id is the same."""
+    match kind:
+        case I.StructType(fields=fields):
+            inner = [(f.name, without_ids(f.field_type), f.required, f.doc) for f in fields]
+            return ("struct", *inner)
+        case I.ListType():
+            return ("list", without_ids(kind.element_type), kind.element_required)
+        case I.MapType():
+            value = without_ids(kind.value_type)
+            return ("map", without_ids(kind.key_type), value, kind.value_required)
+        case _:
+            return str(kind)
+
+
+def test_a_text_is_the_type_that_a_new_table_has_of_it(lake):
+    columns = [f"c{i} {text}" for i, text in enumerate(TEXTS)]
+    expected = lake.create_table("db.new", ", ".join(columns)).schema
+    table = lake.create_table("db.t", "id bigint, s struct<a: int>")
+    with table.update_schema() as change:
+        for i, text in enumerate(TEXTS):
+            change.add_column(f"c{i}", text)
+        change.add_column("s.inner", TEXTS[0])
+    found = table.schema
+    for i in range(len(TEXTS)):
+        kinds = [schema.find_type(f"c{i}") for schema in (found, expected)]
+        assert without_ids(kinds[0]) == without_ids(kinds[1]), TEXTS[i]
+    assert without_ids(found.find_type("s.inner")) == without_ids(expected.find_type("c0"))
+    ids = [field.field_id for field in found.fields_by_id.values()]
+    assert len(set(ids)) == len(ids)
+    assert table.metadata.last_column_id == max(ids)
+    table.append(lake.spark.sql("select 1L id, named_struct('a', 2, 'b', array('x')) c0"))
+    [row] = table.to_df().collect()
+    assert (row.id, row.c0.a, row.c0.b, row.c7) == (1, 2, ["x"], None)
+    with table.transaction() as tx, tx.update_schema() as change:
+        change.add_column("later", "array<int>")
+    assert isinstance(table.schema.find_type("later"), I.ListType)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("struct<a int", "the type 'struct<a int' has the end"),
+        ("array<flaot>", "'flaot' after 'array<'"),
+        ("flaot", "'flaot' is not a type of Iceberg"),
+        ("map<string, int> extra", "'extra'"),
+        ("array<interval day>", "interval"),
+    ],
+)
+def test_a_text_that_is_no_type(lake, text, says):
+    table = lake.create_table("db.t", "id bigint")
+    with pytest.raises(EvolutionError) as caught, table.update_schema() as change:
+        change.add_column("c", text)
+    assert says in str(caught.value)
+    assert table.refresh().schema.column_names == ("id",)
+
+
+# Geometries and geographies in Spark's own types.
+
+
+needs_types = pytest.mark.skipif(
+    not hasattr(S, "GeometryType"), reason="this Spark has no geometries: 4.1 has"
+)
+
+# A little-endian point: x = 1, y = 2.
+POINT = "0101000000000000000000f03f0000000000000040"
+GEOMETRY, GEOGRAPHY = GeometryType(4326), GeographyType(4326)
+PLACES = S.StructType(
+    [
+        S.StructField("g", GEOMETRY),
+        S.StructField("y", GEOGRAPHY),
+        S.StructField("s", S.StructType([S.StructField("g", GEOMETRY)])),
+        S.StructField("l", S.ArrayType(GEOMETRY)),
+    ]
+)
+ROW = (
+    f"st_setsrid(st_geomfromwkb(X'{POINT}'), 4326) as g, st_geogfromwkb(X'{POINT}') as y, "
+    f"named_struct('g', st_setsrid(st_geomfromwkb(X'{POINT}'), 4326)) as s, "
+    f"array(st_setsrid(st_geomfromwkb(X'{POINT}'), 4326), null) as l"
+)
+SHOWN = (
+    "lower(hex(st_asbinary(g)))", "st_srid(g)", "lower(hex(st_asbinary(y)))", "st_srid(y)",
+    "lower(hex(st_asbinary(s.g)))", "st_srid(s.g)", "st_srid(l[0])", "l[1] is null",
+)  # fmt: skip
+EXPECTED = (POINT, 4326, POINT, 4326, POINT, 4326, 4326, True)
+
+
+def types_of(schema):
+    return [(field.name, field.dataType.simpleString()) for field in schema]
+
+
+@needs_types
+def test_what_was_written_is_read_and_can_be_written_again(lake, spark, session):
+    session(spark__sql__geospatial__enabled="true")
+    table = lake.create_table("db.t", PLACES, format_version=3)
+    table.append(spark.sql(f"select {ROW}"))
+    rows = table.to_df()
+    assert types_of(rows.schema) == types_of(PLACES)
+    assert tuple(rows.selectExpr(*SHOWN).first()) == EXPECTED
+    copy = lake.create_table_as_select("db.copy", rows, format_version=3)
+    assert [str(f.field_type) for f in copy.schema.fields][:2] == ["geometry", "geography"]
+    assert tuple(copy.to_df().selectExpr(*SHOWN).first()) == EXPECTED
+
+
+@needs_types
+def test_a_reference_system_is_named_in_any_case(lake, spark, session):
+    session(spark__sql__geospatial__enabled="true")
+    fields = [
+        {"id": 1, "name": "g", "required": False, "type": "geometry(ogc:crs84)"},
+        {"id": 2, "name": "y", "required": False, "type": "geography(Ogc:Crs84, spherical)"},
+        {"id": 3, "name": "other", "required": False, "type": "geometry(srid:3857)"},
+    ]
+    schema = Schema.from_json({"type": "struct", "schema-id": 0, "fields": fields})
+    table = lake.create_table("db.t", schema, format_version=3)
+    table.append(spark.sql(f"select {ROW}, X'{POINT}' as other").drop("s", "l"))
+    rows = table.to_df()
+    assert types_of(rows.schema) == [
+        ("g", GEOMETRY.simpleString()), ("y", GEOGRAPHY.simpleString()), ("other", "binary"),
+    ]  # fmt: skip
+    (row,) = rows.selectExpr(*SHOWN[:4], "lower(hex(other))").collect()
+    assert tuple(row) == (*EXPECTED[:4], POINT)
+
+
+@needs_types
+def test_spark_says_whether_it_has_these_types_where_nobody_set_it(lake, spark):
+    """Spark 4.3 has them unless they are switched off, Spark 4.1 if they are switched on."""
+    has_them = spark.conf.get("spark.sql.geospatial.enabled") == "true"
+    table = lake.create_table("db.t", PLACES, format_version=3)
+    shown = types_of(table.to_df().schema)
+    assert (shown == types_of(PLACES)) is has_them
+    assert has_them is not spark.version.startswith("4.1")

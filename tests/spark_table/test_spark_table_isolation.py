@@ -7,6 +7,7 @@ from table_rows import SIMPLE, frame, rows_of
 
 from ci_share import in_circles, only_in_soak
 from frazil.errors import ConflictError, ValidationError
+from rival_commits import before_the_commit
 
 ROWS = [(1, "a", 0.5), (2, "a", 1.5)]
 OTHERS = [(3, "b", 2.5)]
@@ -95,13 +96,6 @@ def test_a_write_that_was_refused_leaves_no_file_behind(lake, spark, table, writ
     before = files()
     rival = lake.load_table("db.t")
     other_type = spark.sql("select 'x' as id, 'a' as city, 1.0D as x")
-    real = table.catalog.commit_table
-
-    def commit_table(identifier, requirements, updates, **base):
-        table.catalog.commit_table = real
-        rival.replace_as_select(other_type)
-        return real(identifier, requirements, updates, **base)
-
     if write == "create":
         real_create = lake.catalog.create_staged_table
 
@@ -115,7 +109,7 @@ def test_a_write_that_was_refused_leaves_no_file_behind(lake, spark, table, writ
             lake.create_table_as_select("db.u", frame(spark, OTHERS))
         assert files() == before
         return
-    table.catalog.commit_table = commit_table
+    before_the_commit(table, lambda: rival.replace_as_select(other_type))
     with pytest.raises(ConflictError, match="write them again"):
         WRITES[write](table, frame(spark, OTHERS))
     left = files() - before

@@ -8,12 +8,21 @@ from pyspark.sql import functions as F
 
 from frazil.errors import UnsupportedError
 
+HELD = {
+    "Lake": lambda lake, table: lake,
+    "Table": lambda lake, table: table,
+    "Scan": lambda lake, table: table.scan(),
+    "TableTransaction": lambda lake, table: table.transaction(),
+    "files": lambda lake, table: table.files,
+    "maintenance": lambda lake, table: table.maintenance,
+    "dataframes": lambda lake, table: table.inspect.dataframes,
+}
 
-@pytest.fixture(params=["Lake", "Table", "Scan", "TableTransaction"])
+
+@pytest.fixture(params=HELD)
 def held(request, lake, table):
     """One of the objects that a user holds."""
-    made = {"Lake": lambda: lake, "Table": lambda: table, "Scan": table.scan}
-    return made.get(request.param, table.transaction)()
+    return HELD[request.param](lake, table)
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
@@ -26,6 +35,7 @@ def test_a_shallow_copy_is_of_this_process_too(table):
     assert copy.copy(table).refresh().name == table.name
 
 
+@pytest.mark.parametrize("held", [*HELD][:4], indirect=True)
 def test_a_udf_that_holds_one_says_so(spark, held):
     text = F.udf(lambda _: str(held))
     with pytest.raises(Exception, match=r"UnsupportedError: a .* lives on the driver"):

@@ -50,19 +50,6 @@ def session_zone(spark: Any) -> Iterator[Callable[[str], None]]:
 
 
 @pytest.fixture
-def local_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Sets the zone of this process, not of Spark's JVM, until the end of the test."""
-
-    def change(name: str) -> None:
-        monkeypatch.setenv("TZ", name)
-        time.tzset()
-
-    yield change
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.fixture
 def table_settings(session_zone: Any) -> dict[str, Any]:
     session_zone("America/Los_Angeles")
     rows = f"select * from {ROWS} as t(id, ts)"
@@ -71,17 +58,6 @@ def table_settings(session_zone: Any) -> dict[str, Any]:
 
 def found(table: frazil.Table, where: Any) -> list[int]:
     return sorted(row.id for row in table.scan(where=where).to_df().collect())
-
-
-def test_a_scan_reads_them_in_the_sessions_zone(table: frazil.Table) -> None:
-    assert found(table, WHERE) == [1]
-    assert [row.id for row in table.to_df().where(WHERE).collect()] == [1]
-
-
-def test_an_overwrite_replaces_what_the_scan_reads(spark: Any, table: frazil.Table) -> None:
-    new = spark.sql("select 3 as id, timestamp'2024-02-01T00:00:00Z' as ts")
-    table.overwrite(new, where=WHERE)
-    assert sorted(row.id for row in table.to_df().collect()) == [2, 3]
 
 
 def test_an_overwrite_of_part_of_a_file_too(spark: Any, table: frazil.Table) -> None:

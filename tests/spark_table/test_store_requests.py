@@ -40,7 +40,9 @@ AT_MOST = {
 def test_a_statement_sends_no_request_more(tmp_path):
     settings = {"spark.jars.packages": connector()}
     program = Path(__file__).with_name("store_requests.py")
-    printed = run_program(program, tmp_path, json.dumps(settings))
+    # Nobody says which Python workers run.
+    variables = {"PYSPARK_PYTHON": None}
+    printed = run_program(program, tmp_path, json.dumps(settings), variables=variables)
     found = {
         name: (count, kinds)
         for name, count, kinds in (

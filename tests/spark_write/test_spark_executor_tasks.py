@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
+import frazil
 from ci_share import one_of_each
 from frazil.errors import StorageError
 from frazil.spark.files.write_failures import write_failure
@@ -17,6 +18,7 @@ from frazil.spark.session import costs
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.packages import packages_error
 from frazil.spark.session.tasks import Wire, forget_zip_importers, map_batches, work_on
+from programs import run_program
 
 
 def test_a_worker_that_ran_a_task_reads_no_archive_again(spark):
@@ -97,3 +99,41 @@ def test_forgotten_archives_are_found_when_they_are_needed(tmp_path, monkeypatch
     assert not any(str(archive) in path for path in sys.path_importer_cache)
     importlib.invalidate_caches()
     assert importlib.import_module("zipped_for_a_test.second").NAME == "second"
+
+
+# What a Python worker of Spark imports for a task, and what users import.
+
+
+TASKS = ["frazil.spark.files.arrow.files", "frazil.spark.write.arrow", "frazil.spark.write.finish"]
+"""Where the functions are that executors call to read and to write files."""
+HEAVY = ["polars", "sqlalchemy", "sqlglot", "frazil.catalog", "frazil.planning"]
+
+
+def test_workers_import_what_a_task_needs():
+    program = (
+        "import importlib, sys\n"
+        f"for name in {TASKS}: importlib.import_module(name)\n"
+        f"print(*(name for name in {HEAVY} if name in sys.modules))"
+    )
+    assert run_program(program).strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "others"),
+    [("sql", ["httpx", "frazil.catalog.pointer.hive"]), ("filesystem", ["httpx"])],
+)
+def test_a_catalog_imports_no_libraries_of_another(tmp_path, kind, others):
+    """The first read of a new process waits for whatever is imported."""
+    program = (
+        "import sys, frazil.spark.lake.lake\n"
+        "from frazil.catalog.config import CatalogConfig, open_catalog\n"
+        f"config = CatalogConfig('c', {{'type': {kind!r}, 'warehouse': {str(tmp_path)!r}}})\n"
+        "print(type(open_catalog(config)).kind)\n"
+        f"print(*(name for name in {others} if name in sys.modules))"
+    )
+    assert run_program(program).split() == [kind]
+
+
+def test_another_name_is_not_there():
+    with pytest.raises(AttributeError, match="'frazil' has no attribute 'connects'"):
+        frazil.connects

@@ -5,9 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from frazil.errors import InvalidDataFileError, UnsupportedError
+from ci_share import one_of_each
+from frazil.errors import FrazilError, InvalidDataFileError, StorageError, UnsupportedError
+from frazil.format.schema import Schema
+from frazil.format.types import IntegerType, NestedField, StringType, UUIDType
 from frazil.spark.session import costs
 from frazil.spark.write import files as writing
 from programs import run_program
@@ -148,7 +152,7 @@ def test_many_files_are_checked_on_executors_alike(
     assert lake.load_table("db.t").scan().count() == 20
 
 
-@pytest.mark.soak  # CI leaves files of such attempts, in `test_spark_write_in_place`
+@pytest.mark.soak  # `make test` leaves files of such attempts, in `test_spark_write_files`
 def test_tasks_that_fail_after_they_wrote_are_tried_again(tmp_path):
     # A local session tries a task once; another number of tries is a session of its own.
     program = Path(__file__).with_name("retried_tasks.py")
@@ -168,3 +172,46 @@ def test_codecs_that_this_spark_lacks(spark, lake, tmp_path):
     for codec in ("lz4", "gzip", "uncompressed", "snappy", "zstd"):
         table.append(spark.range(1), options={"compression-codec": codec})
     assert table.scan().count() == 5
+
+
+# Stores that refuse a write, by Spark's writer and by Arrow's: typed errors and no commit.
+
+
+NATIVE = Schema((NestedField(1, "id", IntegerType()), NestedField(2, "v", StringType())))
+BY_ARROW = Schema((NestedField(1, "id", IntegerType()), NestedField(2, "v", UUIDType())))
+WAYS = {"native": (NATIVE, ()), "partitioned": (NATIVE, ("v",)), "arrow": (BY_ARROW, ())}
+WRITTEN = "select 1 as id, '8b4c0d44-5d4a-4f3b-9d35-6d0f0a3f2a11' as v"
+
+
+PLACES = [
+    ("file:///dev/null/data", StorageError, "[Nn]ot a directory"),
+    ("gibberish://there/data", (StorageError, UnsupportedError), "scheme .*gibberish"),
+]
+
+
+@pytest.mark.parametrize(("way", "case"), one_of_each(WAYS, PLACES))
+def test_a_place_that_cannot_be_written(lake, spark, way, case):
+    place, kind, reason = case
+    schema, spec = WAYS[way]
+    properties = {"write.data.path": place}
+    table = lake.create_table("db.t", schema, partition_by=spec, properties=properties)
+    with pytest.raises(kind, match=reason) as told:
+        table.append(spark.sql(WRITTEN))
+    assert place in str(told.value)
+    assert "\n" not in str(told.value)
+    assert table.refresh().metadata.snapshots == ()
+
+
+def test_what_the_rows_come_from_keeps_its_own_errors(lake, spark, tmp_path):
+    table = lake.create_table("db.t", NATIVE)
+    source = str(tmp_path / "source")
+    spark.sql(WRITTEN).write.parquet(source)
+    rows = spark.read.parquet(source)
+    for file in (tmp_path / "source").glob("part-*"):
+        file.unlink()
+    with pytest.raises(Exception, match="FILE_NOT_EXIST") as told:
+        table.append(rows)
+    assert not isinstance(told.value, FrazilError)
+    with pytest.raises(PySparkException, match="no more"):
+        table.append(spark.sql("select cast(raise_error('no more') as int) as id, 'a' as v"))
+    assert table.refresh().metadata.snapshots == ()

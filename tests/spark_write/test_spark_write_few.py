@@ -16,7 +16,6 @@ from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.session import costs
-from frazil.spark.write import files
 from frazil.spark.write.files import FileWrite, chosen_writer, write_data_files
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.storage.file_kinds import DATA_FILES
@@ -155,52 +154,15 @@ def test_few_is_a_number_of_values_of_a_partition(spark, tmp_path, monkeypatch):
             assert names == [None] * (len(names) - len(given)) + sorted(given, key=str.encode)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
-def test_frames_of_this_process_have_few_rows(lake, kind):
+def test_frames_of_this_process_have_few_rows(lake):
     table = lake.create_table("db.t", "id bigint, p int", partition_by=["p"])
     rows = pa.table({"id": range(20), "p": pa.array([n % 4 for n in range(20)], pa.int32())})
-    frame = {"pandas": rows.to_pandas, "polars": lambda: pl.from_arrow(rows), "arrow": lambda: rows}
-    table.append(frame[kind]())
+    table.append(rows)
     paths = table.inspect.files()["file_path"].to_list()
     assert len(paths) == 4
     created = {pq.read_metadata(local_path(path)).created_by.split()[0] for path in paths}
     assert created == {"parquet-cpp-arrow"}
     assert table.scan("p = 3").count() == 5
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("version", [2, only_in_soak(3)])
-def test_changed_rows_are_few(spark, lake, version):
-    table = lake.create_table(
-        "db.t", "id bigint, p int, x double", partition_by=["p"], format_version=version,
-        properties={"write.update.mode": "merge-on-read", "write.merge.mode": "merge-on-read"},
-    )  # fmt: skip
-    table.append(spark.range(40).selectExpr("id", "int(id % 4) p", "id / 2d x"))
-    table.update(set={"x": "double('NaN')", "p": "p + 1"}, where="id % 10 = 3")
-    source = spark.range(35, 45).selectExpr("id", "int(id % 5) p", "-0.0d x")
-    merge = table.merge(source, on="target.id = source.id")
-    merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    model = {n: (n % 4, n / 2) for n in range(40)}
-    model |= {n: (n % 4 + 1, float("nan")) for n in range(3, 40, 10)}
-    model |= {n: (n % 5, -0.0) for n in range(35, 45)}
-    found = {row["id"]: (row["p"], row["x"]) for row in table.scan().to_df().collect()}
-    assert repr(sorted(found.items())) == repr(sorted(model.items()))
-    created = {
-        pq.read_metadata(local_path(path)).created_by.split()[0]
-        for path in table.inspect.files().filter(pl.col("content") == 0)["file_path"]
-    }
-    assert created == {"parquet-mr", "parquet-cpp-arrow"}
-    # NaN and zeros of either sign are found in files of both writers.
-    assert table.scan("x > 1e300").count() == 4
-    assert table.scan("x = 0").count() == 11
-
-
-def test_spark_writes_them_where_executors_lack_the_packages(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "have_packages", lambda session: False)
-    entries = written(spark, table(tmp_path, partition_by=["p"]), expected=FEW)
-    assert {writer_of(each) for each in entries} == {"parquet-mr"}
-    assert sorted(each.partition for each in entries) == [(n,) for n in range(7)]
-    assert sum(each.record_count for each in entries) == 200
 
 
 def writers_of_last_write(table):

@@ -1,8 +1,11 @@
 """Data files of whole writes: layout, entries, ids, and what other engines read."""
 
+from __future__ import annotations
+
 import datetime as dt
 import os
 import struct
+import tempfile
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyspark import TaskContext
 
 from ci_share import in_circles, only_in_check
 from frazil.errors import ConfigurationError, SchemaMismatchError, UnsupportedError
@@ -21,6 +25,8 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.session import costs
+from frazil.spark.session.facts import temporary_settings
+from frazil.spark.write import in_place
 from frazil.spark.write.arrow import ArrowTask
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.finish import Finisher
@@ -265,12 +271,11 @@ def test_types_that_sparks_writer_does_not_know_rule_258(spark, tmp_path, column
     assert entry.upper_bounds[4] == struct.pack("<q", 1)
 
 
-@pytest.mark.parametrize("version", [2])
-def test_uuid_partitions_through_arrow(spark, tmp_path, version):
+def test_uuid_partitions_through_arrow(spark, tmp_path):
     schema = Schema((column(1, "id", I.LongType()), column(2, "u", I.UUIDType())))
     rows = spark.sql("select id, uuid() u from range(200)").cache()
     rows.count()
-    metadata = table(tmp_path, schema, partition_by=["bucket(8, u)"], version=version)
+    metadata = table(tmp_path, schema, partition_by=["bucket(8, u)"])
     files = write(spark, rows, metadata)
     assert {f.partition[0] for f in files} == set(range(8))
     assert sum(f.record_count for f in files) == 200
@@ -447,3 +452,127 @@ def test_many_files_are_finished_by_executors(spark, tmp_path, monkeypatch):
     assert {f.partition for f in files} == {(0,), (1,), (2,)}
     assert sum(f.record_count for f in files) == 100
     assert stages == ["writing", "footers", "done"]
+
+
+# Spark's writer leaves files where it wrote them: the same rows and checks either way.
+
+
+SETTING = in_place.IN_PLACE_SETTING
+ASKED = "spark.sql.frazil.test"
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+@pytest.fixture(params=["always", "never"])
+def way(spark, request):
+    """Both ways of a write."""
+    with temporary_settings(spark, {SETTING: request.param}):
+        yield request.param
+
+
+def ids(table):
+    return sorted(row["id"] for row in table.to_df().collect())
+
+
+def test_partitions_and_names_of_any_kind(spark, lake, way, tmp_path):
+    table = lake.create_table(
+        "db.t", "id bigint, s string", partition_by=["s"], location=f"file://{tmp_path}/50%25 é+"
+    )
+    values = ["a b%:/", "", "é+", None]
+    rows = spark.createDataFrame([(n, s) for n, s in enumerate(values)], "ID bigint, S string")
+    table.append(rows)
+    assert dict(map(tuple, table.to_df().collect())) == dict(enumerate(values))
+    assert ids(table) == [0, 1, 2, 3]
+
+
+def test_tasks_see_the_settings_of_the_session(spark, lake, way):
+    def told(batches):
+        yield from (batch for batch in batches if not batch.num_rows)
+        yield pa.record_batch({"s": [TaskContext.get().getLocalProperty(ASKED)]})
+
+    table = lake.create_table("db.t", "s string")
+    with temporary_settings(spark, {ASKED: "seen"}):
+        table.append(spark.range(0, 1, 1, 1).mapInArrow(told, "s string"))
+    assert [row["s"] for row in table.to_df().collect()] == ["seen"]
+
+
+def test_days_of_another_calendar(spark, lake, way):
+    table = lake.create_table("db.t", "d date")
+    table.append(spark.range(1).selectExpr("date_add(date'1500-01-01', int(id)) d"))
+    assert [str(row["d"]) for row in table.to_df().collect()] == ["1500-01-01"]
+
+
+def test_a_manager_of_lists_that_knows_no_local_disk(spark, lake, way):
+    table = lake.create_table("db.t", "id bigint")
+    # There is no such class: whoever asks for it fails.
+    with temporary_settings(spark, {MANAGER: "org.example.OfAStoreAlone"}):
+        table.append(spark.range(5))
+        assert ids(table) == [0, 1, 2, 3, 4]
+
+
+def test_a_list_that_cannot_be_written_leaves_no_file(spark, lake, tmp_path, monkeypatch):
+    taken = tmp_path / "taken"
+
+    def taken_folder(**_):
+        (taken / "list").mkdir(parents=True)
+        (taken / "list" / "0").write_text("v1")
+        return str(taken)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_folder)
+    table = lake.create_table("db.t", "id bigint")
+    with (
+        temporary_settings(spark, {SETTING: "always"}),
+        pytest.raises(Exception, match="Race while writing"),
+    ):
+        table.append(spark.range(5))
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert lake.load_table("db.t").current_snapshot is None
+
+
+def test_a_task_that_fails_leaves_no_file(spark, lake, way, tmp_path):
+    table = lake.create_table("db.t", "id bigint")
+    rows = spark.range(0, 20, 1, 2).selectExpr("if(id = 19, raise_error('no'), id) id")
+    with pytest.raises(Exception, match="no"):
+        table.append(rows)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("refusal", ["no such class", "the last call"])
+def test_a_spark_that_refuses_before_anything_is_written(spark, lake, monkeypatch, refusal):
+    kept = in_place.BySession()
+    if refusal == "the last call":
+        kept.put(spark, replace(in_place._make(spark), name="no option of Scala's"))
+    else:
+        monkeypatch.setattr(in_place, "_WRITER", "org.example.NoWriter")
+    monkeypatch.setattr(in_place, "_MAKERS", kept)
+    table = lake.create_table("db.t", "id bigint")
+    with temporary_settings(spark, {SETTING: "always"}), pytest.raises(UnsupportedError):
+        table.append(spark.range(3))
+    table.append(spark.range(3))
+    assert ids(table) == [0, 1, 2]
+
+
+def test_a_setting_that_says_nothing(spark, lake):
+    table = lake.create_table("db.t", "id bigint")
+    with (
+        temporary_settings(spark, {SETTING: "perhaps"}),
+        pytest.raises(ConfigurationError, match="always or never"),
+    ):
+        table.append(spark.range(3))
+
+
+def test_a_file_that_nobody_listed_is_in_no_commit(spark, lake, tmp_path, monkeypatch):
+    """What a zombie or a loser of speculation leaves beside the others."""
+    real = in_place._write
+
+    def with_a_zombie(makers, rows, access, folder, keys, options):
+        found = real(makers, rows, access, folder, keys, options)
+        written = next(Path(folder.removeprefix("file://")).glob("*.parquet"))
+        (written.parent / f"part-00000-zombie-{written.name}").write_bytes(written.read_bytes())
+        return found
+
+    monkeypatch.setattr(in_place, "_write", with_a_zombie)
+    table = lake.create_table("db.t", "id bigint")
+    with temporary_settings(spark, {SETTING: "always"}):
+        table.append(spark.range(6))
+    assert ids(table) == [0, 1, 2, 3, 4, 5]
+    assert len(list(tmp_path.rglob("*.parquet"))) == table.scan().plan().files.height

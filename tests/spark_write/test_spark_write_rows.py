@@ -1,5 +1,7 @@
 """Rows from pandas, Arrow, Polars and tables: what becomes of each type, and what is refused."""
 
+from __future__ import annotations
+
 import datetime as dt
 import uuid
 from decimal import Decimal
@@ -8,11 +10,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
 import pytest
 
-from frazil.errors import SchemaMismatchError, ValidationError
+from ci_share import one_in
+from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.rows import rows_of
+from frazil.storage.files import local_path
 
 NEW_YEAR = dt.datetime(2024, 1, 1)
 # So many digits that a double has not.
@@ -131,3 +137,70 @@ def test_types_that_spark_has_not_are_all_listed(spark):
         rows_of(spark, table)
     with pytest.raises(SchemaMismatchError, match="no one type"):
         rows_of(spark, pd.DataFrame({"mixed": [1, "a"]}))
+
+
+# Columns that no file holds: what they are made of is evaluated as plain Spark would.
+
+
+FAILING = [
+    ("v void", "raise_error('boom') as v"),
+    ("v string", "raise_error('boom') as v"),
+    ("v struct<a bigint, v void>", "named_struct('a', id, 'v', raise_error('boom')) as v"),
+    ("v struct<a bigint, v string>", "named_struct('a', id, 'v', raise_error('boom')) as v"),
+    ("v array<struct<a bigint, v void>>",
+     "array(named_struct('a', id, 'v', raise_error('boom'))) as v"),
+    ("v map<string, struct<a bigint, v void>>",
+     "map('k', named_struct('a', id, 'v', raise_error('boom'))) as v"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "expression"), one_in(2, FAILING), ids=[column for column, _ in FAILING]
+)
+def test_expressions_that_fail_stop_the_write(spark, lake, tmp_path, column, expression):
+    table = lake.create_table("db.t", f"id bigint, {column}", format_version=3)
+    df = spark.range(3).selectExpr("id", expression)
+    with pytest.raises(Exception, match="boom"):
+        df.write.format("noop").mode("overwrite").save()
+    with pytest.raises(Exception, match="boom"):
+        table.append(df)
+    assert table.current_snapshot is None
+    assert not list(tmp_path.rglob("*.parquet"))
+    # Without rows nothing is evaluated.
+    table.append(df.where("id < 0"))
+
+
+def test_nulls_of_any_form_are_written(spark, lake):
+    ddl = "id bigint, v void, s struct<a bigint, v void>, l array<struct<a bigint, v void>>, t int"
+    table = lake.create_table("db.t", ddl, format_version=3)
+    table.append(spark.range(1).selectExpr("id", "null v", "null s", "null l", "null t"))
+    table.append(
+        spark.range(1, 2).selectExpr(
+            "id", "null v", "named_struct('v', null, 'a', id) s",
+            "array(named_struct('a', id, 'v', null)) l", "int(id) t",
+        )
+    )  # fmt: skip
+    assert sorted(tuple(row) for row in table.to_df().collect()) == [
+        (0, None, None, None, None),
+        (1, None, (1, None), [(1, None)], 1),
+    ]
+    for path in table.scan().plan().files["file_path"]:
+        columns = pq.ParquetFile(local_path(path)).schema
+        names = {columns.column(index).path for index in range(len(columns))}
+        assert names == {"id", "s.a", "l.list.element.a", "t"}
+
+
+# Columns of variants, on Sparks that know their files and on one that does not.
+
+
+def test_variants_are_written_and_read_or_refused_by_name(lake, spark):
+    """A Parquet reader that does not know the type reads no column of such a file."""
+    table = lake.create_table("db.t", "id bigint, v variant", format_version=3)
+    rows = spark.sql("""SELECT 1L AS id, parse_json('{"a": 2}') AS v""")
+    if pyspark.__version__ >= "4.1":
+        table.append(rows)
+        assert table.to_df().selectExpr("id", "to_json(v)").collect() == [(1, '{"a":2}')]
+        return
+    with pytest.raises(UnsupportedError, match=r"type variant: take Spark 4\.1 or newer"):
+        table.append(rows)
+    assert table.refresh().current_snapshot is None
