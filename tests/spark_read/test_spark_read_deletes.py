@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 from spark_read_model import MadeTable
 
 from ci_share import in_circles, only_in_soak
@@ -17,7 +18,7 @@ from frazil.spark.deletes import joins
 from frazil.spark.deletes import positions as position_deletes
 from frazil.spark.read import scan_group
 from frazil.spark.session import costs
-from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.facts import prepare_session, temporary_settings
 
 
 @pytest.fixture
@@ -200,6 +201,13 @@ def test_positions_at_the_edges_of_words(
     assert sum(is_deleted for _, is_deleted in told) == len(told) - len(made.live())
 
 
+def test_a_far_position_is_no_long_value(spark: Any, made: MadeTable) -> None:
+    made.add(rows(10), sequence=1)
+    made.delete_positions([(0, 3), (0, 2**36)], sequence=2)
+    assert "Join" in made.dataframe(spark)._jdf.queryExecution().optimizedPlan().toString()
+    assert made.read(spark) == made.live()
+
+
 @pytest.mark.parametrize("array_bytes", [0, only_in_soak(300), 1200, only_in_soak(1 << 20)])
 def test_files_are_read_in_parts_of_so_many_deleted_positions(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, array_bytes: int
@@ -310,3 +318,95 @@ def test_any_mix_of_deletes(
     made.delete_positions(positions, sequence=sequences[2])
     made.delete_keys([2, 3], keys, sequence=sequences[3])
     assert made.read(spark) == made.live()
+
+
+# A scan under deletes is a DataFrame like any other, wherever it stands in a query.
+
+
+LIVE = [number for number in range(20) if number not in (3, 4)]
+QUERIES: dict[str, tuple[str, list[int]]] = {
+    "exists": (
+        "select id from range(10) r where exists (select 1 from rows t where t.id = r.id)",
+        [n for n in LIVE if n < 10],
+    ),
+    "not exists": (
+        "select id from range(10) r where not exists (select 1 from rows t where t.id = r.id)",
+        [3, 4],
+    ),
+    "in": ("select id from range(10) r where id in (select id from rows)", LIVE[:8]),
+    "not in": ("select id from range(10) r where id not in (select id from rows)", [3, 4]),
+    "correlated scalar": (
+        "select (select count(*) from rows t where t.id < r.id) as n from range(3, 6) r",
+        [3, 3, 3],
+    ),
+    "lateral": (
+        "select t.id from range(5) r, lateral (select id from rows t where t.id = r.id) t",
+        [0, 1, 2],
+    ),
+    "self join": ("select a.id from rows a join rows b on a.id = b.id", LIVE),
+    "window": (
+        "select id from (select id, row_number() over (order by id) as n from rows) where n > 16",
+        [18, 19],
+    ),
+    "union": ("select id from rows where id < 6 union all select id from rows where id = 7",
+              [0, 1, 2, 5, 7]),
+    "with": ("with a as (select * from rows) select id from a where id in (select id from a)",
+             LIVE),
+    "limit": ("select count(*) from (select * from rows limit 5)", [5]),
+}  # fmt: skip
+
+
+@pytest.fixture
+def made_with_deletes(tmp_path: Path, spark: SparkSession) -> MadeTable:
+    prepare_session(spark)
+    made_with_deletes = MadeTable(tmp_path / "table")
+    made_with_deletes.folder.mkdir()
+    made_with_deletes.add([(number, number % 3, "x") for number in range(20)], sequence=1)
+    made_with_deletes.delete_positions([(0, 3), (0, 4)], sequence=2)
+    return made_with_deletes
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("adaptive", ["true", only_in_soak("false")])
+def test_in_sql(spark: SparkSession, made_with_deletes: MadeTable, adaptive: str) -> None:
+    made_with_deletes.dataframe(spark).createOrReplaceTempView("rows")
+    with temporary_settings(spark, {"spark.sql.adaptive.enabled": adaptive}):
+        for name, (query, expected) in QUERIES.items():
+            found = [row[0] for row in spark.sql(query).collect()]
+            assert sorted(found) == sorted(expected), name
+    spark.catalog.dropTempView("rows")
+
+
+def test_kept_and_handed_on(
+    spark: SparkSession, made_with_deletes: MadeTable, tmp_path: Path
+) -> None:
+    rows = made_with_deletes.dataframe(spark)
+    cached = rows.cache()
+    assert cached.count() == cached.count() == len(LIVE)
+    cached.unpersist()
+    assert not rows.isEmpty()
+    assert sorted(row.id for row in rows.toLocalIterator()) == LIVE
+    assert rows.toArrow().num_rows == len(rows.toPandas()) == len(LIVE)
+    assert len(rows.localCheckpoint().collect()) == len(LIVE)
+    rows.write.parquet(str(tmp_path / "copy"))
+    assert spark.read.parquet(str(tmp_path / "copy")).count() == len(LIVE)
+    assert len(rows.take(3)) == 3
+
+
+@pytest.mark.check
+def test_beside_a_stream(spark: SparkSession, made_with_deletes: MadeTable, tmp_path: Path) -> None:
+    """Every batch reads the rows that are not deleted."""
+    (tmp_path / "in").mkdir()
+    spark.range(2, 6).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id bigint").parquet(str(tmp_path / "in"))
+    joined = stream.join(made_with_deletes.dataframe(spark), "id")
+    found: list[Any] = []
+
+    def keep(batch: Any, _: int) -> None:
+        found.extend(row.id for row in batch.collect())
+
+    for _ in range(2):
+        query = joined.writeStream.foreachBatch(keep).option("checkpointLocation", tmp_path / "c")
+        query.trigger(availableNow=True).start().awaitTermination()
+        spark.range(4, 8).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    assert sorted(found) == [2, 5, 5, 6, 7]

@@ -18,6 +18,7 @@ from frazil.format.changes import RemoveSchemas, Update
 from frazil.format.manifests import Content, DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.spark.lake import Lake
+from frazil.spark.session.facts import temporary_settings
 from frazil.table.commit.operation import MetadataOperation
 
 
@@ -195,11 +196,8 @@ def test_a_key_of_no_schema_has_the_type_of_its_file(lake: Lake, spark: Any, cas
     table.append(spark.sql("select 'new' data"))
     forget_schemas(table)
     for reading in ("join", "resolve"):
-        spark.conf.set("frazil.read.equality-deletes", reading)
-        try:
+        with temporary_settings(spark, {"frazil.read.equality-deletes": reading}):
             assert rows(lake.load_table("db.t")) == [{"data": "keep"}, {"data": "new"}]
-        finally:
-            spark.conf.unset("frazil.read.equality-deletes")
     if case == "promoted":
         table.convert_equality_deletes()
         table.compact(rewrite_all=True)

@@ -83,16 +83,13 @@ def test_every_file_is_read_once_and_knows_its_ordinal(
             "ordinal": [3 * place for place in range(len(paths))],
         }
     )
-    spark.conf.set(FILE_LOG_SETTING, choice)
-    try:
+    with temporary_settings(spark, {FILE_LOG_SETTING: choice}):
         scan = read_parquet(
             spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
         )
         found = (
             scan.rows.select("id", scan.ordinal().alias("o")).groupBy("id", "o").count().collect()
         )
-    finally:
-        spark.conf.unset(FILE_LOG_SETTING)
     assert sorted(map(tuple, found)) == [(i, 3 * i, i + 1) for i in range(len(paths))]
 
 
@@ -101,29 +98,36 @@ def test_a_session_that_ignores_file_logs_gets_paths(spark: Any, tmp_path: Path)
     pq.write_table(pa.table([[1]], schema=pa.schema([with_id("id", pa.int64(), 1)])), path)
     files = pl.DataFrame({"path": [f"file://{path}"], "size": [1000], "ordinal": [5]})
     key = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
-    spark.conf.set(key, "true")
-    try:
+    with temporary_settings(spark, {key: "true"}):
         scan = read_parquet(
             spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
         )
         assert scan.rows.select("id", scan.ordinal()).collect() == [(1, 5)]
-    finally:
-        spark.conf.unset(key)
+
+
+def test_a_log_that_spark_ignores_where_it_has_to_be_used_fails_the_read(
+    shared_lake: Any, spark: Any
+) -> None:
+    table = shared_lake.create_table("db.ignored", "id bigint")
+    table.append(spark.range(3))
+    key = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+    with (
+        temporary_settings(spark, {FILE_LOG_SETTING: "always", key: "true"}),
+        pytest.raises(Exception, match="file-log-was-ignored"),
+    ):
+        table.to_df().collect()
 
 
 def test_missing_files_are_an_error_whatever_the_session_says(spark: Any, tmp_path: Path) -> None:
     files = pl.DataFrame(
         {"path": [f"file://{tmp_path}/gone.parquet"], "size": [1000], "ordinal": [0]}
     )
-    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    try:
+    with temporary_settings(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
         scan = read_parquet(
             spark, files, SCHEMA, rows=10, io=FileIO(), table_location=f"file://{tmp_path}"
         )
         with pytest.raises(Exception, match="FILE_NOT_EXIST"):
             scan.rows.agg(F.sum("id")).collect()
-    finally:
-        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
 @pytest.mark.parametrize("vectorized", ["true", "false"])
@@ -218,9 +222,8 @@ def test_a_table_is_read_by_as_many_tasks_for_each_core(shared_lake: Any, spark:
 
 def test_an_unknown_choice_is_refused(spark: Any, tmp_path: Path) -> None:
     files = pl.DataFrame({"path": ["file:///a"], "size": [1], "ordinal": [0]})
-    spark.conf.set(FILE_LOG_SETTING, "perhaps")
-    try:
-        with pytest.raises(ConfigurationError, match="perhaps"):
-            read_parquet(spark, files, SCHEMA, rows=10, io=FileIO(), table_location="file:///a")
-    finally:
-        spark.conf.unset(FILE_LOG_SETTING)
+    with (
+        temporary_settings(spark, {FILE_LOG_SETTING: "perhaps"}),
+        pytest.raises(ConfigurationError, match="perhaps"),
+    ):
+        read_parquet(spark, files, SCHEMA, rows=10, io=FileIO(), table_location="file:///a")

@@ -18,7 +18,7 @@ from frazil.format.manifests import Content, DataFile
 from frazil.spark.deletes import joins, resolve, small_files
 from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.session import costs
-from frazil.spark.session.facts import prepare_session
+from frazil.spark.session.facts import prepare_session, temporary_settings
 
 RESOLVE, KNOWN = EqualityReading.RESOLVE, EqualityReading.KNOWN
 
@@ -166,12 +166,11 @@ def test_a_null_key_that_the_manifest_does_not_count_is_refused(
 
 
 def test_an_unknown_setting_is_refused(spark: Any, tmp_path: Path) -> None:
-    spark.conf.set(EQUALITY_SETTING, "sometimes")
-    try:
-        with pytest.raises(ConfigurationError, match="auto, resolve, known, join"):
-            resolve.equality_reading(spark)
-    finally:
-        spark.conf.unset(EQUALITY_SETTING)
+    with (
+        temporary_settings(spark, {EQUALITY_SETTING: "sometimes"}),
+        pytest.raises(ConfigurationError, match="auto, resolve, known, join"),
+    ):
+        resolve.equality_reading(spark)
 
 
 def _delete_file(table: frazil.Table, name: str, keys: pa.Table, nulls: dict[int, int]) -> DataFile:
@@ -269,9 +268,8 @@ def test_scans_resolve_by_the_session_setting(
         assert read() == expected
         assert read("id < 60") == [row for row in expected if row[0] < 60]
         assert table.scan().count() == len(expected)
-        spark.conf.set(EQUALITY_SETTING, "join")
-        try:
-            with pytest.raises(Exception, match=r"strings\.parquet"):
-                read()
-        finally:
-            spark.conf.unset(EQUALITY_SETTING)
+        with (
+            temporary_settings(spark, {EQUALITY_SETTING: "join"}),
+            pytest.raises(Exception, match=r"strings\.parquet"),
+        ):
+            read()

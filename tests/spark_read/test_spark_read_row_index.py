@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from spark_read_model import MadeTable
 
 import frazil
 from ci_share import one_of_each
-from frazil.errors import ConfigurationError
+from frazil.errors import ConfigurationError, InvalidManifestError
 from frazil.spark.deletes import joins as bitmaps
+from frazil.spark.files.parquet import row_sizes
 from frazil.spark.files.parquet.file_log import ROW_NUMBERS_SETTING
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
+from frazil.spark.lake import Lake
+from frazil.spark.session import costs
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.costs import Cost
 from frazil.spark.session.facts import prepare_session, temporary_settings
+from frazil.storage.paths import local_path
 
 COUNT = 1_000
 DELETED = frozenset(range(0, COUNT, 7)) | frozenset(range(400, 500))
@@ -92,3 +100,146 @@ def test_an_unknown_source_of_numbers_is_refused(spark: SparkSession, made: Made
         pytest.raises(ConfigurationError, match="must be auto, reserved or metadata"),
     ):
         made.dataframe(spark)
+
+
+# What Spark's optimizer is told of the size of a table's rows, and what comes of it.
+
+
+ROWS = 20_000
+WIDTH = 8 + 8 + 20
+"""What Spark counts for a row of a long and a text; the first 8 are for the row."""
+FEW_BYTES = {"spark.sql.autoBroadcastJoinThreshold": "300000"}
+
+
+@pytest.fixture
+def many(lake):
+    """Rows that Parquet makes much smaller."""
+    table = lake.create_table("db.many", "id bigint, v string", format_version=2)
+    table.append(lake.spark.range(ROWS).selectExpr("id", "'same' as v").coalesce(1))
+    return table
+
+
+def size_of(frame):
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def plan_of(frame):
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_many_rows_have_the_size_of_their_types(lake, many):
+    with temporary_settings(lake.spark, FEW_BYTES):
+        size = size_of(lake.sql("select * from db.many"))
+        assert ROWS * WIDTH <= size <= ROWS * WIDTH * 1.13
+        # A column has its share.
+        size = size_of(lake.sql("select id from db.many"))
+        assert ROWS * 16 <= size <= ROWS * 16 * 1.13
+        assert size_of(many.scan().to_df()) >= ROWS * WIDTH
+        assert size_of(many.to_df().where("id < 5")) >= ROWS * WIDTH
+
+
+def test_rows_that_take_much_are_not_sent_to_every_task(lake, many):
+    text = "select count(*) from db.many a join db.many b on a.id = b.id + 1"
+    with temporary_settings(lake.spark, FEW_BYTES):
+        frame = lake.sql(text)
+        assert "SortMergeJoin" in plan_of(frame)
+        assert frame.collect()[0][0] == ROWS - 1
+    # Few bytes are, as ever.
+    assert "BroadcastHashJoin" in plan_of(lake.sql(text))
+
+
+def test_plans_name_no_relation_that_nobody_made(lake, many):
+    with temporary_settings(lake.spark, FEW_BYTES):
+        plan = plan_of(lake.sql("select id from db.many where id = 7"))
+    assert "FileScan parquet [id#" in plan
+    assert "frazil_" not in plan
+
+
+@pytest.mark.check
+def test_rows_with_deletes_and_places(lake, many):
+    with temporary_settings(lake.spark, FEW_BYTES):
+        many.delete("id % 1000 = 1")
+        many.update({"v": "'other'"}, "id % 1000 = 2")
+        rows = many.scan(columns=["id", "_pos", "_file"]).to_df()
+        assert rows.count() == ROWS - ROWS // 1000
+        assert rows.select("_file", "_pos").distinct().count() == ROWS - ROWS // 1000
+        assert many.to_df().where("v = 'other'").count() == ROWS // 1000
+
+
+def test_a_spark_that_has_other_classes_reads_the_rows_alike(lake, many, monkeypatch):
+    def refuse(spark):
+        raise Py4JError("there is no such class")
+
+    monkeypatch.setattr(row_sizes, "_made", refuse)
+    kept = BySession()
+    monkeypatch.setattr(row_sizes, "_MAKERS", kept)
+    with temporary_settings(lake.spark, FEW_BYTES):
+        assert many.to_df().count() == ROWS
+        assert size_of(many.to_df()) < ROWS * WIDTH
+    # It is not asked again: what refuses would raise.
+    assert kept.get_or_make(lake.spark, refuse) is None
+
+
+# Plans whose files executors prune: the same as those that the driver makes.
+
+
+@pytest.fixture
+def on_executors(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Every plan with a predicate is large, and each manifest a task's."""
+
+    def switch() -> None:
+        monkeypatch.setattr(costs, "PRUNED", Cost(here=-1, a_task=1, threads=1))
+        monkeypatch.setattr(costs, "PRUNING_CORES", 0)
+
+    return switch
+
+
+def table_of_specs(lake: Lake, spark: SparkSession) -> frazil.Table:
+    """Files of three commits and two specs, of which one has deletes."""
+    rows = spark.range(30).selectExpr("id", "concat('c', id % 3) city", "id / 2 x").coalesce(1)
+    table = lake.create_table(
+        "db.pruned", "id bigint, city string, x double", partition_by=["city"], format_version=2
+    )
+    table.append(rows)
+    table.append(rows.selectExpr("id + 100 id", "city", "x"))
+    with table.update_spec() as change:
+        change.add_field("bucket(2, id)")
+    table.append(rows.selectExpr("id + 200 id", "city", "x"))
+    table.delete("id = 4")
+    return table
+
+
+@pytest.mark.check
+def test_plans_are_those_of_the_driver(lake: Lake, spark: SparkSession, on_executors: Any) -> None:
+    table = table_of_specs(lake, spark)
+    where = "id in (4, 105, 207) and x < 60"
+    expected = table.scan(where).plan()
+    on_executors()
+    table.io.caches.clear()
+    found = table.scan(where).plan()
+    kept = [key[1][1] for key in table.io.caches["manifests"]._items if key[0] == "manifest"]
+    assert not {*kept} & {*found.manifests}, "the driver decoded none"
+    assert found.files.schema == expected.files.schema
+    # Which number a scope has says nothing.
+    assert found.files.drop("scope").equals(expected.files.drop("scope"))
+    assert found.deletes.drop("scope").equals(expected.deletes.drop("scope"))
+    assert found.pairs.equals(expected.pairs)
+    assert found.skipped == expected.skipped
+    assert found.residual == expected.residual
+    assert found.summary() == expected.summary()
+
+
+@pytest.mark.check
+def test_a_damaged_manifest_is_the_same_error(
+    lake: Lake, spark: SparkSession, on_executors: Any
+) -> None:
+    table = table_of_specs(lake, spark)
+    path = table.inspect.dataframes.manifests().where("content = 0").first().path
+    local = local_path(path)
+    assert local is not None
+    with open(local, "r+b") as stream:
+        stream.truncate(200)
+    table.io.caches.clear()
+    on_executors()
+    with pytest.raises(InvalidManifestError, match=r"damaged Avro|not an Avro|cut short"):
+        table.scan("id >= 0").plan()

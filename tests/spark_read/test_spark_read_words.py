@@ -181,22 +181,3 @@ def test_files_under_the_same_deletes_share_their_names() -> None:
         for number in range(4):
             rest.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
     assert sizes[0].size_in_bytes == sizes[2].size_in_bytes
-
-
-def test_the_least_recently_used_make_room() -> None:
-    cache = BoundedCache(30_000)
-    kept = DeletedWords(cache)
-    for owner in range(10):
-        kept.keep(owner, Known(frozenset("a"), words_of(range(0, 64 * 300, 64))))
-        kept.covered(0, frozenset("a"))
-        assert cache.size_in_bytes <= 30_000
-    held = [o for o in range(10) if kept.covered(o, frozenset("a")).deletes]
-    assert held[0] == 0
-    assert held[-1] == 9
-    assert 1 not in held
-    with_one_set = cache.size_in_bytes
-    kept.keep(9, Known(frozenset("a"), words_of(range(0, 64 * 300, 64))))
-    assert cache.size_in_bytes == with_one_set
-    cache.clear()
-    assert cache.size_in_bytes == 0
-    assert not kept.covered(0, frozenset("a")).deletes
