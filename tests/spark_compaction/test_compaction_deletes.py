@@ -81,13 +81,13 @@ def test_position_deletes_become_fewer_files(lake, way, monkeypatch):
         lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"}, by=("part",)
     )
     made.append(*range(60), files=3)
-    for number in range(1, 15, 2):
+    for number in range(1, 11, 2):
         made.delete(f"id = {number}", lambda r, number=number: r[0] == number)
-    assert len(made.delete_files()) == 7
+    assert len(made.delete_files()) == 5
     sizes = sum(file["file_size_in_bytes"] for file in made.delete_files())
     result = made.table.maintenance.rewrite_position_deletes()
     made.check()
-    assert result.rewritten_delete_files_count == 7
+    assert result.rewritten_delete_files_count == 5
     assert result.rewritten_bytes_count == sizes
     assert result.added_delete_files_count == len(made.delete_files()) == 1
     assert made.table.maintenance.rewrite_position_deletes().snapshot_id is None
@@ -131,8 +131,8 @@ def test_vectors_of_many_small_files_come_into_one(lake):
 @pytest.mark.check
 def test_dangling_position_deletes_go_with_a_rewrite(lake):
     made = Modelled(lake, properties={**MERGE_ON_READ, "write.delete.granularity": "partition"})
-    made.append(*range(60), files=5)
-    for number in range(5):
+    made.append(*range(60), files=2)
+    for number in range(2):
         made.delete(f"id = {number * 11}", lambda r, number=number: r[0] == number * 11)
     made.append(*range(100, 110))
     made.table.compact("id < 100", delete_file_threshold=1)

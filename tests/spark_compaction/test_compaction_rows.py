@@ -245,17 +245,6 @@ def test_files_along_a_curve_are_narrow_in_both_columns(lake, spark, strategy):
     assert sum(shares) / len(shares) < 0.4
 
 
-@pytest.mark.check
-def test_java_s_spelling_of_a_curve_and_of_options(lake):
-    made = Modelled(lake)
-    made.append(*range(30), files=5)
-    options = {"rewrite-all": "true", "partial-progress.enabled": "true", "min-input-files": "1"}
-    options |= {"max-output-size": "1"}
-    result = made.table.compact(strategy="sort", sort_order="zorder(id, name)", options=options)
-    made.check()
-    assert result.rewritten_data_files_count == 5
-
-
 def test_what_cannot_be_meant_is_refused_before_anything_is_written(lake):
     made = Modelled(lake)
     made.append(*range(10), files=5)
@@ -390,11 +379,6 @@ def test_rows_that_nothing_changes_are_copied(lake):
     made.table.compact(rewrite_all=True)
     made.check()
     assert rows_by_writer(made) == {"parquet-mr": 90}
-    made.table.compact(rewrite_all=True)
-    made.table.delete("id = 8")
-    made.forget(lambda r: r[0] == 8)
-    made.table.compact(rewrite_all=True)
-    made.check()
     assert files_on_disk(made.table) == files_in_metadata(made.table)
 
 

@@ -16,9 +16,8 @@ def test_each_row_comes_once_over_connect(connect_url, tmp_path):
     (line,) = [line for line in said.splitlines() if line.startswith("RESULT ")]
     assert json.loads(line.removeprefix("RESULT ")) == {
         "first": [1, 2, 3],
-        "second": [1, 2, 3, 4],
-        "third": [1, 2, 3, 4, 5, 6],
-        "last": [1, 2, 3, 4, 5, 6, 7],
-        # After the third query ended, while one of another source ran.
+        "second": [1, 2, 3, 4, 5],
+        "last": [1, 2, 3, 4, 5, 6],
+        # After the second query ended, while one of another source ran.
         "new_files": 0,
     }

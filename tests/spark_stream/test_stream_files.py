@@ -20,7 +20,6 @@ from ci_share import in_circles
 CASES = [
     "impala_iceberg_v2_delete_pos_and_multi_eq_ids",
     "impala_iceberg_v3_deletion_vectors",
-    "impala_iceberg_v3_default_value_avro",
     "duckdb_uuid",
 ]
 
