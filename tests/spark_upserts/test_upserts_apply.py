@@ -12,6 +12,11 @@ from ci_share import in_circles, one_of_each, only_in_soak
 from frazil.changes import ARRIVAL, Batch
 from frazil.errors import SchemaMismatchError, UnsupportedError, ValidationError
 from frazil.format import types as T
+from frazil.format.new_table import new_table_metadata
+from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
+from frazil.format.types import LongType, NestedField
+from frazil.spark.upserts.choice import chosen
 from frazil.storage.paths import local_path
 from rival_commits import before_the_commit
 
@@ -305,10 +310,14 @@ def test_a_table_of_version_1_is_merged(lake):
 def test_new_columns_stop_unless_they_are_asked_for(table, mode):
     ddl = f"{CHANGES}, extra int"
     new = [(1, "A", "x", "U", 1, 7)]
-    with pytest.raises(SchemaMismatchError, match="no column 'extra'"):
-        changed(table, new, mode, ddl)
+    evolves = "write.spark.auto-schema-evolution.enabled"
+    for more in ({}, {"on_new_columns": "add"}):
+        with pytest.raises(SchemaMismatchError, match="no column 'extra'"):
+            changed(table, new, mode, ddl, **more)
+        table.set_properties({evolves: "false"})
+    table.set_properties({evolves: "true"})
     snapshots = len(table.metadata.snapshots)
-    changed(table, new, mode, ddl, on_new_columns="add")
+    changed(table, new, mode, ddl)
     assert rows(table)[:2] == [(1, "A", "x", 7), (2, "b", "y", None)]
     assert len(table.metadata.snapshots) == snapshots + 1
 
@@ -325,27 +334,13 @@ def test_a_wider_type_widens_the_column(lake):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("mode", [MODES[0], only_in_soak(MODES[1])])
-def test_a_batch_is_applied_once(table, mode):
-    batch = Batch("a query", 3)
-    assert not changed(table, [(1, "A", "x", "U", 1)], mode, batch=batch).was_applied
-    changed(table, [(1, "later", "x", "U", 1)], mode)
-    for number in (3, 2):
-        told = changed(table, [(1, "A", "x", "U", 1)], mode, batch=Batch("a query", number))
-        assert told.was_applied
-    assert rows(table)[0] == (1, "later", "x")
-    assert not changed(table, [(1, "B", "x", "U", 1)], mode, batch=Batch("other", 0)).was_applied
-    assert rows(table)[0] == (1, "B", "x")
-    assert table.current_snapshot.summary["frazil.stream.query-id"] == "other"
-
-
-@pytest.mark.check
 def test_a_batch_is_known_after_its_snapshot_has_expired(table):
-    changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0))
+    changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 1))
     changed(table, [(1, "later", "x", "U", 1)])
     table.maintenance.expire_snapshots(older_than=datetime.datetime.now(), retain_last=1)
     assert len(table.metadata.snapshots) == 1
-    assert changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", 0)).was_applied
+    for number in (1, 0):
+        assert changed(table, [(1, "A", "x", "U", 1)], batch=Batch("q", number)).was_applied
 
 
 def test_a_batch_without_changes_is_known_too(table):
@@ -398,14 +393,6 @@ def test_auto_says_why(lake):
     assert table.scan("n >= 0").count() == 150_001
 
 
-@pytest.mark.check
-def test_a_branch_is_changed_alone(table):
-    table.create_branch("side")
-    changed(table, [(1, "A", "x", "U", 1)], branch="side")
-    assert rows(table)[0] == (1, "a", "x")
-    assert table.scan(where="id = 1", ref="side").to_df().collect()[0].name == "A"
-
-
 @pytest.mark.parametrize(
     ("more", "says"),
     in_circles(
@@ -423,3 +410,60 @@ def test_a_branch_is_changed_alone(table):
 def test_arguments_that_make_no_sense(table, more, says):
     with pytest.raises(ValidationError, match=says):
         table.apply_changes(table.to_df(), keys="id", **more)
+
+
+# How `mode="auto"` chooses, by the counts that the snapshot before states.
+
+
+SCHEMA = Schema((NestedField(1, "id", LongType()),))
+
+
+def table_of(version=2, **properties):
+    return new_table_metadata(
+        SCHEMA, location="file:///nowhere", format_version=version, properties=properties
+    )
+
+
+def holding(rows=None, deletes=None):
+    totals = {"total-records": rows, "total-equality-deletes": deletes}
+    stated = {name: str(count) for name, count in totals.items() if count is not None}
+    return Snapshot(
+        snapshot_id=1, timestamp_ms=0, sequence_number=1, manifest_list="x", summary=stated
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "changes", "mode", "says"),
+    [
+        (None, 5, "merge", "the table's 0 rows are few"),
+        (holding(100_000, 0), 1, "merge", "the table's 100000 rows are few"),
+        (holding(100_001, 0), 1, "equality-deletes", "1 changes and 0 equality deletes are few"),
+        (holding(100_001), 1, "equality-deletes", "1 changes and 0 equality deletes are few"),
+        (holding(), 1, "equality-deletes", "does not state its rows"),
+        (holding(1_000_000, 0), 100_000, "merge", "100000 changes are much beside"),
+        (holding(1_000_000, 0), 99_999, "equality-deletes", "99999 changes and 0 equality"),
+        (holding(1_000_000, 99_999), 1, "equality-deletes", "and 99999 equality deletes are few"),
+        (holding(1_000_000, 99_999), 2, "merge", "100001 equality deletes would be much"),
+    ],
+)
+def test_each_branch_and_its_edge(head, changes, mode, says):
+    found = chosen("auto", table_of(), head, changes)
+    assert found.mode == mode
+    assert says in found.reason
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [
+        (table_of(1), "format version 1"),
+        (table_of(**{"write.delete.format.default": "avro"}), "are to be avro"),
+        (table_of(**{"write.format.default": "orc"}), "are to be orc"),
+    ],
+)
+def test_a_table_without_equality_deletes(metadata, says):
+    large = holding(1_000_000, 0)
+    found = chosen("auto", metadata, large, 1)
+    assert (found.mode, says in found.reason) == ("merge", True)
+    assert chosen("merge", metadata, large, 1).reason == "asked for"
+    with pytest.raises(UnsupportedError, match=says):
+        chosen("equality-deletes", metadata, large, 1)
