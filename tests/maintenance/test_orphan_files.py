@@ -23,6 +23,7 @@ from frazil.format.partitions.partitioning import spec_for
 from frazil.format.schema import Schema
 from frazil.format.sorting import order_for
 from frazil.format.types import LongType, NestedField
+from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.maintenance.orphans import OrphanSearch
@@ -354,3 +355,64 @@ def test_what_cannot_be_deleted_is_told_and_all_else_goes(place: Lake) -> None:
     assert [path for path, _ in done.failures] == [stuck]
     assert "locked" in repr(done)
     assert (local(stuck).exists(), local(free).exists()) == (True, False)
+
+
+# Executors find the same orphans as are found beside the session.
+
+
+@pytest.fixture
+def all_on_executors(monkeypatch):
+    """Nothing is small."""
+    monkeypatch.setattr(costs, "LISTED_FOLDERS", -1)
+
+
+@pytest.mark.parametrize("are_executors_asked", [False, True])
+def test_metadata_files_that_only_older_logs_name_are_removed(
+    spark, lake, monkeypatch, are_executors_asked
+):
+    """Also where metadata lay in another folder: that is no sign of another table."""
+    if are_executors_asked:
+        monkeypatch.setattr(costs, "LISTED_FOLDERS", -1)
+    at = f"{lake.catalog.default_table_location('db.t')}/{{}}"
+    properties = {"write.metadata.previous-versions-max": "2", "write.metadata.path": at}
+    table = lake.create_table(
+        "db.t", "id bigint", properties={key: x.format("before") for key, x in properties.items()}
+    )
+    table.set_properties({"note": "1"})
+    table.set_properties({"write.metadata.path": at.format("after")})
+    for number in range(4):
+        table.set_properties({"note": str(number)})
+    all_old(table)
+    done = table.maintenance.remove_orphan_files()
+    assert done.orphan_files_count == 4
+    visible = {path for path in lying(table.location) if not path.name.startswith(".")}
+    assert visible == reached(table.metadata_location)
+    assert len(visible) == 3
+
+
+def test_executors_list_compare_and_delete(spark, lake, all_on_executors):
+    table = lake.create_table("db.t", "id bigint, part int", partition_by=["part"])
+    for start in (0, 10):
+        table.append(spark.range(start, start + 10).selectExpr("id", "cast(id % 3 as int) part"))
+    table.delete("id = 4")
+    put = [f"{table.location}/data/part=1/x.parquet", f"{table.location}/metadata/y.avro"]
+    for path in put:
+        table.io.create(path, b"123")
+    all_old(table)
+    young = f"{table.location}/data/young.parquet"
+    table.io.create(young, b"")
+    told = table.maintenance.remove_orphan_files(dry_run=True)
+    assert sorted(told.frame["orphan_file_location"]) == sorted(put)
+    assert (told.orphan_files_count, told.orphan_bytes, told.deleted_files_count) == (2, 6, 0)
+    listed = spark.createDataFrame([(put[0],)], "file_path string")
+    listed = listed.selectExpr("file_path", "timestamp'2020-01-01' as last_modified")
+    named = table.maintenance.remove_orphan_files(file_list=listed, dry_run=True)
+    assert named.frame["orphan_file_location"].to_list() == put[:1]
+    done = table.maintenance.remove_orphan_files()
+    assert (done.orphan_files_count, done.deleted_files_count, done.failures) == (2, 2, ())
+    visible = {path for path in lying(table.location) if not path.name.startswith((".", "_"))}
+    assert visible == reached(table.metadata_location) | {local(young)}
+    other = lake.create_table("db.other", "id bigint")
+    with pytest.raises(ValidationError, match="another table"):
+        table.maintenance.remove_orphan_files(location=other.location)
+    assert table.maintenance.remove_orphan_files().orphan_files_count == 0

@@ -54,6 +54,10 @@ def opened(spark: Any, target: str, name: str) -> Any:
 
 def test_a_copy_holds_the_same_rows_at_every_snapshot(spark, moving, tmp_path):
     target = f"file://{tmp_path}/copy/t"
+    # What an expired snapshot added is there.
+    moving.append(rows(spark, 30, 40))
+    moving.append(rows(spark, 40, 43))
+    expire(moving)
     result = moving.maintenance.rewrite_table_path(moving.location, target)
     listed = copied(result)
     assert result.file_list.rows() == listed
@@ -76,59 +80,14 @@ def test_a_copy_holds_the_same_rows_at_every_snapshot(spark, moving, tmp_path):
     assert copy.maintenance.check().is_sound
 
 
-def test_what_was_added_since_is_copied_alone(spark, moving, tmp_path):
-    target = f"file://{tmp_path}/copy/t"
-    first = moving.maintenance.rewrite_table_path(moving.location, target)
-    copied(first)
-    moving.append(rows(spark, 100, 110))
-    moving.delete("id in (11, 104)")
-    second = moving.maintenance.rewrite_table_path(
-        moving.location, target, start_version=first.latest_version
-    )
-    again = {target for _, target in copied(second)} & set(first.file_list["target"])
-    assert again == set()
-    wanted = ids(moving.scan())
-    local(moving.location).rename(tmp_path / "gone")
-    copy = opened(spark, target, second.latest_version)
-    assert ids(copy.scan()) == wanted
-    assert copy.maintenance.check().is_sound
-
-
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_files_of_expired_snapshots_are_copied(spark, moving, tmp_path, is_whole):
-    """What is reached now counts, and not which snapshot added it."""
-    target = f"file://{tmp_path}/copy/t"
-    first = moving.maintenance.rewrite_table_path(moving.location, target)
-    copied(first)
-    moving.append(rows(spark, 100, 110))
-    moving.delete("id in (11, 104)")
-    moving.append(rows(spark, 200, 203))
-    moving.maintenance.rewrite_manifests()
-    moving.maintenance.expire_snapshots(older_than=datetime(2100, 1, 1), retain_last=1)
-    moving.refresh()
-    assert len(moving.metadata.snapshots) == 2  # The branch keeps one.
-    start = None if is_whole else first.latest_version
-    if is_whole:
-        shutil.rmtree(tmp_path / "copy")
-    second = moving.maintenance.rewrite_table_path(moving.location, target, start_version=start)
-    listed = copied(second)
-    if not is_whole:
-        # Of the files that were copied before, none is copied again.
-        data = {to for _, to in listed if "/data/" in to}
-        assert data
-        assert data & set(first.file_list["target"]) == set()
-    wanted, there = ids(moving.scan()), reached(moving.metadata_location)
-    local(moving.location).rename(tmp_path / "gone")
-    copy = opened(spark, target, second.latest_version)
-    assert ids(copy.scan()) == wanted
-    moved = {str(path).replace(str(local(moving.location)), str(local(target))) for path in there}
-    found = {str(path) for path in local(target).rglob("*") if path.is_file()}
-    named = {path for path in moved if "metadata.json" not in path}
-    assert named <= found
-    assert not any(each.kind.startswith(("data", "del", "pos", "man")) for each in problems(copy))
+def with_manifests(table: Any) -> None:
+    table.delete("id in (11, 104)")
+    table.maintenance.rewrite_manifests()
 
 
 BETWEEN = {
+    "no expiry": lambda t: t.delete("id in (11, 104)"),
+    "manifests": with_manifests,
     "a compaction": lambda t: t.maintenance.compact(rewrite_all=True),
     "rows that a tag keeps": lambda t: (t.create_tag("kept"), t.delete("true")),
     "a rollback": lambda t: (
@@ -138,21 +97,22 @@ BETWEEN = {
 }
 
 
-@pytest.mark.parametrize("case", in_circles(BETWEEN, test=0))
-def test_what_else_lies_between_a_copy_and_an_expiry(spark, moving, tmp_path, case):
-    """The second copy is of what the walk reaches, and has nothing twice."""
+@pytest.mark.parametrize("case", in_circles(BETWEEN, test=2))
+def test_what_was_added_since_is_copied_alone(spark, moving, tmp_path, case):
+    """What is reached now counts, and not which snapshot added it; nothing is copied twice."""
     target = f"file://{tmp_path}/copy/t"
     first = moving.maintenance.rewrite_table_path(moving.location, target)
     copied(first)
     moving.append(rows(spark, 100, 110))
     BETWEEN[case](moving)
-    moving.append(rows(spark, 200, 203))
-    moving.maintenance.expire_snapshots(older_than=datetime(2100, 1, 1), retain_last=1)
-    moving.refresh()
+    if case != "no expiry":
+        moving.append(rows(spark, 200, 203))
+        expire(moving)
     second = moving.maintenance.rewrite_table_path(
         moving.location, target, start_version=first.latest_version
     )
     data = {to for _, to in copied(second) if "/data/" in to}
+    assert data
     assert data & set(first.file_list["target"]) == set()
     wanted = {name: ids(moving.scan(ref=name)) for name in moving.metadata.refs}
     there = reached(moving.metadata_location)
@@ -162,6 +122,12 @@ def test_what_else_lies_between_a_copy_and_an_expiry(spark, moving, tmp_path, ca
     found = {str(path) for path in local(target).rglob("*") if path.is_file()}
     moved = {str(path).replace(str(local(moving.location)), str(local(target))) for path in there}
     assert {path for path in moved if "metadata.json" not in path} <= found
+    assert not any(each.kind.startswith(("data", "del", "pos", "man")) for each in problems(copy))
+
+
+def expire(table: Any) -> None:
+    table.maintenance.expire_snapshots(older_than=datetime(2100, 1, 1), retain_last=1)
+    table.refresh()
 
 
 def problems(table: Any) -> list[Any]:

@@ -53,11 +53,7 @@ def test_rows_are_those_of_the_folder_and_the_table_lives_on(people, folder, tar
     mode = "copy-on-write" if version == 1 else "merge-on-read"
     table.set_properties({f"write.{each}.mode": mode for each in ("delete", "update", "merge")})
     table.delete("id = 1")
-    table.update({"name": "'new'"}, where="dept is null")
-    changed = people.where("id in (2, 3, 4, 5)").selectExpr(
-        "id", "if(id = 3, 'new', name) as name", "at", "point", "dept", "n", "day"
-    )
-    assert rows(table.to_df()) == rows(changed)
+    changed = people.where("id in (2, 3, 4, 5)")
     source = changed.where("id = 4").selectExpr("id + 5 as id", "name", "at", "point", *KEYS)
     merge = table.merge(source.union(changed.where("id = 2")), on=["id"])
     merge.when_matched_delete().when_not_matched_insert_all().execute()
@@ -214,7 +210,7 @@ def test_files_of_other_writers(spark, lake, tmp_path):
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("kind", ["orc", "avro"])
+@pytest.mark.parametrize("kind", [only_in_soak("orc"), "avro"])
 def test_orc_and_avro_files(spark, lake, tmp_path, kind):
     place = tmp_path / "k=x%3Ay"
     place.mkdir()
