@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,19 @@ def logical() -> Iterator[PostgresServer]:
 def postgres_url(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
     """A database for one test alone."""
     return postgres.new_database(f"t{abs(hash(request.node.nodeid)) % 10**12}")
+
+
+@pytest.fixture
+def local_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets the zone of this process, not of Spark's JVM, until the end of the test."""
+
+    def change(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield change
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture(scope="session")

@@ -7,20 +7,41 @@ import math
 import struct
 import uuid
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
+from frazil.errors import ConfigurationError, InvalidFormatError, UnsupportedError, ValidationError
+from frazil.format import types as I
 from frazil.format import types as T
+from frazil.format.partitions.transforms import parse_transform
+from frazil.format.predicates import bind, parse_predicate
+from frazil.format.schema import Schema
 from frazil.format.schema.types_json import parse_type
 from frazil.format.values import civil, coerce, from_bytes, from_json, to_bytes, to_json, to_python
+from frazil.format.values.civil import parse_timestamp
+from frazil.format.values.decimals import (
+    add,
+    at_scale,
+    decimal_from_unscaled,
+    floor_at_scale,
+    largest_of,
+    negate,
+    rounded_to_scale,
+    subtract,
+    unscaled_at_scale,
+    unscaled_value,
+)
 from frazil.format.values.hashing import bucket_hash
+from frazil.format.values.zones import offset_at, zone_of
+from scalar_predicates import keeps
 
 UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
@@ -429,3 +450,154 @@ def test_timestamps_agree_with_datetime(moment: datetime) -> None:
     assert to_python(T.TimestampType(), micros) == moment
     assert coerce(T.TimestampType(), moment.isoformat(sep=" ")) == micros
     assert to_json(T.TimestampType(), micros) == moment.isoformat(timespec="microseconds")
+
+
+# Decimals of up to 38 digits, calculated with Python's integers and fractions beside.
+
+
+UNSCALED = st.integers(-(10**38) + 1, 10**38 - 1)
+SCALES = st.integers(0, 38)
+
+
+@given(UNSCALED, UNSCALED, SCALES)
+@example(-(10**38) + 1, 1, 10)
+def test_every_operation_keeps_all_digits_whatever_the_threads_context(
+    left: int, right: int, scale: int
+) -> None:
+    unit = Fraction(1, 10**scale)
+    with localcontext(prec=3):
+        a, b = decimal_from_unscaled(left, scale), decimal_from_unscaled(right, scale)
+        assert Fraction(a) == left * unit
+        assert Fraction(negate(a)) == -left * unit
+        assert Fraction(add(a, b)) == (left + right) * unit
+        assert Fraction(subtract(a, b)) == (left - right) * unit
+        assert unscaled_value(a) == unscaled_at_scale(a, scale) == left
+        assert Fraction(largest_of(38, scale)) == (10**38 - 1) * unit
+
+
+@given(UNSCALED, SCALES, SCALES)
+def test_another_scale_is_exact_or_refused_and_rounding_is_sparks(
+    unscaled: int, scale: int, wanted: int
+) -> None:
+    value, step = decimal_from_unscaled(unscaled, scale), Fraction(1, 10**wanted)
+    floor, rest = divmod(Fraction(value), step)
+    assert Fraction(floor_at_scale(value, wanted)) == floor * step
+    away = abs(Fraction(value)) // step + (abs(Fraction(value)) % step >= step / 2)
+    assert Fraction(rounded_to_scale(value, wanted)) == (away if unscaled > 0 else -away) * step
+    if rest:
+        with pytest.raises(ValueError, match="lose digits"):
+            at_scale(value, wanted)
+    else:
+        assert at_scale(value, wanted).as_tuple().exponent == -wanted
+        assert at_scale(value, wanted) == value
+
+
+@given(UNSCALED, st.sampled_from([0, 2, 10, 38]))
+def test_values_go_through_text_json_and_bytes_with_all_digits(unscaled: int, scale: int) -> None:
+    kind = I.DecimalType(38, scale)
+    with localcontext(prec=3):
+        value = decimal_from_unscaled(unscaled, scale)
+        assert coerce(kind, f"{value:f}") == value
+        assert coerce(kind, value) == value
+        assert from_json(kind, to_json(kind, value)) == value
+        assert from_bytes(kind, to_bytes(kind, value)) == value
+
+
+@given(UNSCALED, st.integers(1, 2**31 - 1), st.sampled_from([0, 2, 10, 38]))
+def test_truncate_is_that_of_the_integer(unscaled: int, width: int, scale: int) -> None:
+    kind = I.DecimalType(38, scale)
+    with localcontext(prec=3):
+        found = parse_transform(f"truncate[{width}]").apply(
+            kind, decimal_from_unscaled(unscaled, scale)
+        )
+    assert unscaled_value(found) == unscaled - unscaled % width
+
+
+COMPARISONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+@given(UNSCALED, st.integers(-2, 2), st.sampled_from(sorted(COMPARISONS)))
+@example(-123456789012345678901234567855, 0, ">")
+def test_literals_of_either_sign_are_compared_with_all_their_digits(
+    unscaled: int, distance: int, operator: str
+) -> None:
+    schema = Schema((I.NestedField(1, "d", I.DecimalType(38, 2)),))
+    limit = 10**38 - 1
+    stored = max(-limit, min(limit, unscaled + distance))
+    text = f"{decimal_from_unscaled(unscaled, 2):f}"
+    bound = bind(parse_predicate(f"d {operator} {text}"), schema)
+    expected = COMPARISONS[operator](stored, unscaled)
+    row = {1: decimal_from_unscaled(stored, 2)}
+    assert keeps(bound, row) is expected
+    assert keeps(bind(parse_predicate(bound.to_sql()), schema), row) is expected
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("-1234567890123456789012345678.55BD", "-1234567890123456789012345678.55"),
+        ("-(1234567890123456789012345678.55)", "-1234567890123456789012345678.55"),
+        (
+            "-cast('1234567890123456789012345678.55' as decimal(38,2))",
+            "-1234567890123456789012345678.55",
+        ),
+        ("- -99999999999999999999999999999999999.99", "99999999999999999999999999999999999.99"),
+    ],
+)
+def test_a_minus_before_a_literal_rounds_nothing(literal: str, value: str) -> None:
+    schema = Schema((I.NestedField(1, "d", I.DecimalType(38, 2)),))
+    bound = bind(parse_predicate(f"d = {literal}"), schema)
+    assert keeps(bound, {1: Decimal(value)})
+
+
+# Zones by name: what Spark and Java take, and what they refuse.
+
+
+NOON = int(datetime(2024, 7, 15, 12, tzinfo=UTC).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("name", "hours"),
+    [
+        ("Europe/Berlin", 2), ("UTC", 0), ("Z", 0), ("GMT0", 0), ("+02:00", 2), ("-8", -8),
+        ("+0530", 5.5), ("+02:3", 2.05), ("-02:30:36", -2.51), ("UTC+2", 2), ("GMT+01:30", 1.5),
+        ("UT+1", 1), ("PST", -7), ("EST", -5), ("Etc/GMT+5", -5), ("+18:00", 18),
+    ],
+)  # fmt: skip
+def test_names_of_zones(name: str, hours: float) -> None:
+    assert offset_at(zone_of(name), NOON) == round(hours * 3600)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "Mars/Olympus", "+18:01", "+02:60", "z", "utc", "UTC0", "UTC+19", "02:00", "posix/UTC",
+     "right/UTC", "localtime", "../UTC", "Europe", "+2:3:4", " UTC", "+٠٢:٠٠"],
+)  # fmt: skip
+def test_unknown_zones_are_named(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"time zone .* is not known"):
+        zone_of(name)
+
+
+def test_a_zone_is_its_own_name() -> None:
+    zone = timezone(timedelta(hours=3))
+    assert zone_of(zone) is zone
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [("12:00:00 Asia/Tokyo", 9), ("12:00+1", 1), ("12:00:00.5PST", -8), ("12:00 UTC-3", -3)],
+)
+def test_a_timestamp_may_name_its_zone(text: str, hours: int) -> None:
+    assert parse_timestamp(f"2024-03-01 {text}")[1] == hours * 3600
+    with pytest.raises(ValueError, match="Mars"):
+        parse_timestamp("2024-03-01 12:00:00 Mars/Olympus")
+
+
+def test_offsets_outside_of_pythons_calendar() -> None:
+    """The rules of the last years hold on; before the first change it is local mean time."""
+    berlin = zone_of("Europe/Berlin")
+    summer = (datetime(9999, 7, 1) - datetime(1970, 1, 1)) // timedelta(seconds=1)
+    cycle = 146_097 * 86_400
+    assert offset_at(berlin, summer) == offset_at(berlin, summer + 25 * cycle) == 7200
+    assert offset_at(berlin, summer + 184 * 86_400 + 25 * cycle) == 3600
+    assert offset_at(berlin, -100 * cycle) == 53 * 60 + 28

@@ -89,12 +89,6 @@ def test_added_columns_take_ids_that_were_never_used() -> None:
     assert schema.identifier_field_ids == (1,)
 
 
-def test_delete_and_add_gives_a_new_id() -> None:
-    schema = evolve().delete_column("n").add_column("n", "string").apply()
-    assert schema.find_field("n").field_id == 21
-    assert 2 not in schema.field_ids
-
-
 def test_moves() -> None:
     evolution = evolve().add_column("z", "int").add_column("s.z", "int")
     evolution.move_first("z").move_after("id", "m").move_before("day", "n")
@@ -381,12 +375,3 @@ def test_what_both_allow_is_the_same_schema_as_pyiceberg_makes(changes: list[Any
 def _peer_type(text: str) -> Any:
     field = {"id": 1, "name": "c", "required": False, "type": text}
     return PeerSchema.model_validate({"type": "struct", "fields": [field]}).fields[0].field_type
-
-
-@pytest.mark.parametrize("name", ["bigint", "BIGINT", "long", " long "])
-def test_types_are_named_as_users_name_them(name: str) -> None:
-    schema = Schema((T.NestedField(1, "a", T.IntegerType()),))
-    change = SchemaEvolution(schema, 1, 2)
-    change.update_column("a", name)
-    change.add_column("b", name)
-    assert [str(field.field_type) for field in change.apply().fields] == ["long", "long"]

@@ -17,7 +17,6 @@ from frazil.format.schema.name_mapping import (
     FileColumn,
     FileColumnIds,
     FileNames,
-    MappedField,
     NameMapping,
     evolved_mapping,
     mapping_for,
@@ -231,8 +230,3 @@ def test_no_change_moves_a_name(steps: list[tuple[str, int, str | None]]) -> Non
 def test_malformed_mappings(text: str, says: str) -> None:
     with pytest.raises(InvalidMetadataError, match=says):
         NameMapping.from_json(text)
-
-
-def test_values_are_immutable() -> None:
-    with pytest.raises(AttributeError):
-        MappedField(("a",)).names = ("b",)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A process that forks, for test_table_forks.py: what its child can do with a table."""
+"""A process that forks, for test_table_processes.py: what its child can do with a table."""
 
 from __future__ import annotations
 

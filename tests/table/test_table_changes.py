@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from table_cases import (
     avro_files_in_use,
     columns_by_pyiceberg,
     data_file,
+    equality_deletes,
     head,
     make_table,
     names,
@@ -26,6 +29,8 @@ from frazil.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
+from frazil.format.schema import Schema
+from frazil.format.types import IntegerType, NestedField, StringType
 from frazil.table.handle import TableHandle
 from frazil.table.updates.references import Retention
 
@@ -211,3 +216,33 @@ def test_the_location_of_new_files_moves(tmp_path: Path) -> None:
     table.files.append([B])
     assert "/elsewhere/metadata/" in table.metadata_location
     assert names(table) == ["a", "b"]
+
+
+# A column changes its type while equality deletes compare it.
+
+
+KEYED = Schema(
+    (
+        NestedField(1, "id", IntegerType(), False),
+        NestedField(2, "day", StringType(), False),
+        NestedField(3, "n", IntegerType(), False),
+    )
+)
+
+
+@pytest.mark.parametrize(("column", "is_told"), [("id", True), ("n", False)])
+def test_a_warning_counts_the_deletes_by_a_promoted_column(files_catalog, column, is_told):
+    table = make_table(files_catalog, schema=KEYED)
+    table.files.append([data_file("a")])
+    deletes = [replace(equality_deletes(name), equality_ids=(1,)) for name in ("e", "f")]
+    table.files.row_delta(added_deletes=deletes)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with table.update_schema() as change:
+            change.update_column(column, "long")
+    texts = [str(each.message) for each in told]
+    assert [text.startswith("2 live equality delete files delete by 'id'") for text in texts] == (
+        [True] if is_told else []
+    )
+    assert all("convert_equality_deletes" in text for text in texts)
+    assert str(table.schema.find_type(column)) == "long"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from table_cases import (
     avro_files,
     avro_files_in_use,
     data_file,
+    head,
     make_table,
     names,
 )
@@ -27,8 +29,11 @@ from frazil.errors import (
     ConflictError,
     ValidationError,
 )
+from frazil.format import changes as updates
 from frazil.storage.files import FileIO
 from frazil.table.commit.loop import Backoff
+from frazil.table.commit.operation import Changes
+from frazil.table.commit.requirements import requirements_for
 from frazil.table.conflicts.validation import Validation
 from frazil.table.handle import TableHandle
 from requirements_catalog import RequirementsCatalog
@@ -272,3 +277,63 @@ def test_waits_grow_and_stay_below_the_maximum() -> None:
     assert all(0.05 <= wait <= 1.0 for wait in waits)
     assert 0.05 <= waits[0] <= 0.1
     assert all(wait >= 0.5 for wait in waits[4:])
+
+
+# What a commit asks of the table (rule 213).
+
+
+def evolved(catalog: Catalog) -> TableHandle:
+    table = make_table(catalog)
+    with table.update_schema() as schema:
+        schema.add_column("x", "int")
+    with table.update_spec() as spec:
+        spec.add_field("bucket(4, id)")
+    return table
+
+
+def test_what_the_table_has_is_chosen_by_its_id(files_catalog: Catalog) -> None:
+    """Nothing is added then, so that a REST server knows of no last added one."""
+    table = evolved(files_catalog)
+    metadata = table.metadata
+    order = [updates.AddSortOrder(metadata.sort_order), updates.SetDefaultSortOrder()]
+    for added, default in (
+        (updates.AddSchema(metadata.schemas_by_id[0]), updates.SetCurrentSchema(0)),
+        (updates.AddSpec(metadata.specs_by_id[0]), updates.SetDefaultSpec(0)),
+    ):
+        last = replace(default, **{next(iter(default.__dataclass_fields__)): updates.LAST_ADDED})
+        assert Changes.of(metadata, [added, last]).updates == (added, default)
+    assert Changes.of(metadata, order).updates[1] == updates.SetDefaultSortOrder(0)
+
+
+def test_ids_that_a_snapshot_names_are_asked_for(
+    files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, real = evolved(files_catalog), files_catalog.commit_table
+    sent: list[updates.Update] = []
+
+    def commit_table(
+        identifier: Any, requirements: Any, updates: Sequence[updates.Update], **base: Any
+    ) -> LoadedTable:
+        sent.extend(updates)
+        return real(identifier, requirements, updates, **base)
+
+    monkeypatch.setattr(files_catalog, "commit_table", commit_table)
+    with table.replace_transaction(table.schema, partition_by=["note"]) as tx:
+        spec_id = tx.metadata.default_spec_id
+        tx.files.append([data_file("a", spec_id=spec_id, partition=("x",))])
+    assert updates.SetDefaultSpec(spec_id) in sent
+    assert updates.SetDefaultSpec() not in sent
+
+
+def test_a_staged_snapshot_asks_for_the_branch_that_it_builds_on(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    table.files.append([data_file("a")])
+    before = table.metadata
+    table.files.append([data_file("b")], wap_id="w")
+    [staged] = [s for s in table.metadata.snapshots if s.snapshot_id != head(table)]
+    assert set(requirements_for(before, [updates.AddSnapshot(staged)])) == {
+        updates.AssertTableUUID(str(before.table_uuid)),
+        updates.AssertCurrentSchemaId(0),
+        updates.AssertDefaultSpecId(0),
+        updates.AssertRefSnapshotId("main", head(table)),
+    }

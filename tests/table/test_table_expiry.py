@@ -29,6 +29,7 @@ from frazil.table.inspect.schemas import partition_struct_type
 from frazil.table.maintenance import file_paths
 from frazil.table.maintenance.expire import unreachable_files
 from frazil.table.maintenance.progress import DeleteProgress
+from rival_commits import before_the_commit
 
 A, B = data_file("a"), data_file("b")
 
@@ -275,17 +276,14 @@ def test_a_first_commit_to_main_during_an_expiry_is_not_lost(
     made = real_files(table, "staged", "theirs")
     table.files.append([made["staged"]], wap_id="w")
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
-    real = files_catalog.commit_table
 
-    def late(identifier, requirements, updates, **base):  # type: ignore[no-untyped-def]
-        files_catalog.commit_table = real  # type: ignore[method-assign]
+    def come() -> None:
         if rival == "append":
             other.files.append([made["theirs"]])
         else:
             other.publish_changes("w")
-        return real(identifier, requirements, updates, **base)
 
-    files_catalog.commit_table = late  # type: ignore[method-assign]
+    before_the_commit(table, come)
     expired = table.maintenance.expire_snapshots(older_than="2999-01-01").snapshot_ids
     stays = "theirs" if rival == "append" else "staged"
     assert names(table.refresh()) == [stays]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from table_cases import (
+    CountingIO,
     data_file,
     equality_deletes,
     head,
     live_entries,
     make_table,
     names,
+    open_catalog,
     position_deletes,
     short,
     summary,
@@ -22,9 +27,14 @@ from table_cases import (
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError, NoSuchRefError, ValidationError
 from frazil.format.manifests import DataFile, EntryStatus
+from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.format.snapshots import Snapshot
 from frazil.format.types import DoubleType, NestedField
+from frazil.planning import changes_whole
+from frazil.planning.changes_whole import Compared, WholeFiles, whole_changes
 from frazil.storage.avro import manifests_of, read_manifest
+from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 
 A, B, C, D = (
@@ -426,3 +436,73 @@ def test_nan_and_signed_zero_are_partitions_of_their_own(files_catalog: Catalog)
         [data_file("nan2", partition=(-nan,)), data_file("minus2", partition=(-0.0,))]
     )
     assert names(table) == ["minus2", "nan2", "zero"]
+
+
+# Snapshots that change whole files, compared together: what came and went by one's own books.
+
+
+MERGING = {"commit.manifest.min-count-to-merge": "3"}
+Books = list[tuple[int, str]]
+
+
+def compared(table: TableHandle) -> list[Compared]:
+    snapshots: list[Snapshot] = list(table.metadata.snapshots)
+    return [Compared(s, p) for s, p in zip(snapshots, [None, *snapshots], strict=False)]
+
+
+def told(found: tuple[WholeFiles, ...]) -> Books:
+    rows: Books = []
+    for each in found:
+        paths = each.plan.files["file_path"].to_list()
+        assert each.plan.files["ordinal"].to_list() == list(range(len(paths)))
+        names = [path.rsplit("/", 1)[-1].split(".")[0] for path in paths]
+        rows += zip(each.changes.to_list(), names, strict=True)
+    return sorted(rows)
+
+
+def compare(metadata: TableMetadata, table: TableHandle) -> tuple[Books, Books, frozenset[int]]:
+    found = whole_changes(metadata, compared(table), FileIO())
+    return told(found.added), told(found.removed), found.alone
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from("ao"), st.integers(0, 9)), max_size=14))
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_histories_of_appends_and_overwrites(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    table = make_table(open_catalog("filesystem", tmp_path_factory.mktemp("t")), properties=MERGING)
+    live: list[str] = []
+    added: Books = []
+    removed: Books = []
+    for place, (step, which) in enumerate(steps):
+        new = f"f{place:02d}"
+        if step == "a" or not live:
+            table.files.append([data_file(new)])
+        else:
+            old = live.pop(which % len(live))
+            table.files.overwrite([data_file(new)], removed=[data_file(old)])
+            removed.append((place, old))
+        live.append(new)
+        added.append((place, new))
+    assert compare(table.metadata, table) == (sorted(added), sorted(removed), frozenset())
+
+
+@pytest.mark.parametrize("at_once", [1, 500_000])
+def test_each_manifest_is_opened_once_for_many_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(changes_whole, "_ENTRIES_AT_ONCE", at_once)
+    io = CountingIO()
+    table = make_table(
+        open_catalog("filesystem", tmp_path, io=io),
+        properties={"commit.manifest-merge.enabled": "false"},
+    )
+    for number in range(40):
+        table.files.append([data_file(f"f{number:02d}")])
+    io.caches.clear()
+    io.opened.clear()
+    found = whole_changes(table.metadata, compared(table), io)
+    assert told(found.added) == [(n, f"f{n:02d}") for n in range(40)]
+    assert io.opened["manifest"] == io.opened["list"] == 40

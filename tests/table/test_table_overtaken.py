@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from table_cases import avro_files, avro_files_in_use, data_file, make_table, position_deletes
+from table_cases import (
+    SCHEMA,
+    avro_files,
+    avro_files_in_use,
+    data_file,
+    make_table,
+    names,
+    position_deletes,
+)
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import ConflictError
+from frazil.format.schema import Schema
+from frazil.format.types import DoubleType, IntegerType, LongType, NestedField, StringType
 from frazil.table.commit.definition import Definition
 from frazil.table.handle import TableHandle
 from frazil.table.operations import TableOperations
+from rival_commits import before_the_commit
 
 Step = Callable[[TableOperations], None]
 A, B = data_file("a"), data_file("b")
@@ -72,18 +82,6 @@ def table_of(catalog: Catalog, before: Step) -> TableHandle:
     return table
 
 
-def let_another_be_first(catalog: Catalog, rival: Callable[[], None]) -> None:
-    """Let it commit right before the next swap."""
-    real = catalog.commit_table
-
-    def commit_table(*arguments: Any, **base: Any) -> Any:
-        del catalog.commit_table  # type: ignore[attr-defined]
-        rival()
-        return real(*arguments, **base)
-
-    catalog.commit_table = commit_table  # type: ignore[method-assign]
-
-
 @pytest.mark.parametrize("is_transaction", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_what_fits_no_more_is_a_conflict(
@@ -98,7 +96,7 @@ def test_what_fits_no_more_is_a_conflict(
 
     table = table_of(files_catalog, before)
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
-    let_another_be_first(files_catalog, lambda: theirs(other))
+    before_the_commit(table, lambda: theirs(other))
     with pytest.raises(ConflictError):
         (in_transaction if is_transaction else ours)(table)
     assert table.refresh().metadata == other.metadata
@@ -121,3 +119,111 @@ def test_position_deletes_that_were_written_before_an_upgrade(files_catalog: Cat
     table.upgrade(3)
     with pytest.raises(ConflictError, match="position delete file for format version 2"):
         table.files.row_delta(added_deletes=[DELETES], definition=written_for)
+
+
+# Files written for a schema or spec that another commit changes meanwhile.
+
+
+Change = Callable[[TableHandle], None]
+
+
+def rename(table: TableHandle) -> None:
+    with table.update_schema() as u:
+        u.rename_column("note", "remark")
+
+
+def add(table: TableHandle) -> None:
+    with table.update_schema() as u:
+        u.add_column("hour", "int")
+
+
+def drop(table: TableHandle) -> None:
+    with table.update_schema() as u:
+        u.delete_column("note")
+
+
+def drop_and_add(table: TableHandle) -> None:
+    drop(table)
+    with table.update_schema() as u:
+        u.add_column("note", "string")
+
+
+def promote(table: TableHandle) -> None:
+    with table.update_schema() as u:
+        u.update_column("n", "long")
+
+
+def require(table: TableHandle) -> None:
+    with table.update_schema() as u:
+        u.allow_incompatible_changes()
+        u.require_column("note")
+
+
+def replaced(*fields: NestedField) -> Change:
+    def replace(table: TableHandle) -> None:
+        with table.replace_transaction(Schema(fields), partition_by=["day"]):
+            pass
+
+    return replace
+
+
+DAY = NestedField(2, "day", StringType(), False)
+# What another commit does, and whether files written before it still fit.
+CHANGES: dict[str, tuple[Change, bool]] = {
+    "renamed": (rename, True),
+    "added": (add, True),
+    "dropped": (drop, True),
+    "promoted": (promote, True),
+    "dropped and added again": (drop_and_add, False),
+    "required": (require, False),
+    "replaced, same columns": (
+        replaced(*SCHEMA.fields, NestedField(4, "n", IntegerType(), False)), True,
+    ),
+    "replaced, another type": (replaced(NestedField(1, "id", StringType(), False), DAY), False),
+    "replaced, a promoted type": (
+        replaced(
+            *SCHEMA.fields, NestedField(4, "n", LongType(), False),
+        ), True,
+    ),
+    "replaced, a column less": (replaced(DAY), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_written_for_an_earlier_schema(files_catalog: Catalog, change: str) -> None:
+    theirs, fits = CHANGES[change]
+    schema = Schema((*SCHEMA.fields, NestedField(4, "n", IntegerType(), False)))
+    table = make_table(files_catalog, schema=schema)
+    table.files.append([A])
+    written_for = Definition.of(table.metadata)
+    theirs(TableHandle(files_catalog, files_catalog.load_table("db.t")))
+    if fits:
+        table.files.append([B], definition=written_for)
+        assert "b" in names(table)
+        return
+    with pytest.raises(ConflictError, match="write them again"):
+        table.files.append([B], definition=written_for)
+
+
+def test_a_replaced_column_of_another_type_is_another_column(files_catalog: Catalog) -> None:
+    """As `SCHEMA` has it, id was field 1 and a long; a double is no promotion of that."""
+    table = make_table(files_catalog)
+    before = {field.name: field.field_id for field in table.schema.fields}
+    replaced(NestedField(1, "id", DoubleType(), False), DAY)(table)
+    after = {field.name: field.field_id for field in table.schema.fields}
+    assert after["day"] == before["day"]
+    assert after["id"] > max(before.values())
+
+
+def evolve(table: TableHandle) -> None:
+    with table.update_spec() as u:
+        u.add_field("bucket(4, id)")
+
+
+def test_a_spec_that_files_are_written_for_is_not_lost(files_catalog: Catalog) -> None:
+    table = make_table(files_catalog)
+    written_for = Definition.of(table.metadata)
+    evolve(table)
+    table.maintenance.remove_unused_specs_and_schemas()
+    with pytest.raises(ConflictError, match="partition spec 0"):
+        table.files.append([A], definition=written_for)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from fork_program import DONE, REFUSED
 from table_cases import (
     CATALOGS,
     data_file,
@@ -61,3 +63,38 @@ def test_a_killed_writer_leaves_whole_commits_or_none(
     assert found == expected
     table.files.append([data_file("last")])
     assert set(names(table)) == expected | {"last"}
+
+
+# Processes forked from one that worked on tables: Polars' threads do not live on there.
+
+
+PROGRAM = Path(__file__).with_name("fork_program.py")
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="threads have names in /proc")
+
+
+@pytest.fixture
+def with_a_table(tmp_path: Path) -> Path:
+    table = make_table(open_catalog("sql", tmp_path))
+    table.files.append([data_file("a")])
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
+@pytest.mark.parametrize(
+    ("before", "method", "use", "outcome"),
+    [
+        ("plan", "fork", "plan", REFUSED),
+        pytest.param("plan", "fork", "inspect", REFUSED, marks=pytest.mark.soak),
+        ("plan", "fork", "rewrite", REFUSED),
+        ("plan", "spawn", "plan", DONE),
+        ("nothing", "fork", "plan", DONE),
+        pytest.param("polars", "fork", "plan", REFUSED, marks=ON_LINUX),
+    ],
+)
+def test_a_child_works_or_is_told_at_once(
+    with_a_table: Path, before: str, method: str, use: str, outcome: int
+) -> None:
+    printed = run_program(PROGRAM, with_a_table, before, method, use, code=outcome, seconds=60)
+    if outcome == REFUSED:
+        assert "UnsupportedError process " in printed
+        assert "'spawn'" in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from collections.abc import Callable
@@ -13,11 +14,11 @@ from uuid import UUID
 
 import fastavro
 import pytest
-from table_cases import data_file, make_table, open_catalog
+from table_cases import data_file, make_table, open_catalog, position_deletes
 
 from frazil.catalog.protocol import Catalog
 from frazil.errors import InvalidManifestError, InvalidMetadataError
-from frazil.format.manifests import EntryStatus, ManifestContent, ManifestEntry
+from frazil.format.manifests import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.format.metadata import metadata_to_bytes, parse_metadata
 from frazil.format.snapshots import Snapshot
 from frazil.planning.changes import appended_files
@@ -26,6 +27,8 @@ from frazil.storage.avro import write_manifest, write_manifest_list
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.files import EntryTables
 from frazil.table.inspect.inspector import Inspector
+from frazil.table.manifests.entry_columns import read_entry_columns
+from frazil.table.manifests.row_filter import RowFilter
 
 LONE = "\ud800x"
 BEYOND_TIME = 2**63 // 1000 + 1
@@ -281,3 +284,41 @@ def test_a_table_without_a_uuid_gets_one_by_its_first_commit(
     others.set_properties({"theirs": "1"})
     assert others.uuid == uuid
     assert table.refresh().properties["theirs"] == "1"
+
+
+# What a predicate says of files whose manifest lacks a field of their partition.
+
+
+def without_partition(table: TableHandle, manifest: ManifestFile) -> ManifestFile:
+    """The manifest as a writer has it that leaves the partition's fields out."""
+    reader = fastavro.reader(BytesIO(table.io.read(manifest.manifest_path)))
+    schema = json.loads(reader.metadata["avro.schema"])
+    rows: list[Any] = copy.deepcopy(list(reader))
+    (file,) = (field["type"] for field in schema["fields"] if field["name"] == "data_file")
+    (partition,) = (field["type"] for field in file["fields"] if field["name"] == "partition")
+    partition["fields"] = []
+    for row in rows:
+        row["data_file"]["partition"] = {}
+    out = BytesIO()
+    kept = {k: v for k, v in reader.metadata.items() if not k.startswith("avro")}
+    fastavro.writer(out, schema, rows, metadata=kept)
+    path = f"{table.location}/metadata/without-{manifest.content.name}.avro"
+    table.io.write(path, out.getvalue())
+    return replace(manifest, manifest_path=path, manifest_length=len(out.getvalue()))
+
+
+@pytest.mark.parametrize("content", list(ManifestContent))
+@pytest.mark.parametrize("where", ["day = 'mon'", "day = 'mon' or day = 'wed'", "day is not null"])
+def test_an_unknown_partition_is_not_taken_for_one_that_matches(
+    files_catalog: Catalog, content: ManifestContent, where: str
+) -> None:
+    table = make_table(files_catalog)
+    table.files.append([data_file("a", "tue")])
+    table.files.row_delta(added_deletes=[position_deletes("p", "tue")])
+    (manifest,) = (m for m in table.inspect.manifests_of() if m.content is content)
+    manifest = without_partition(table, manifest)
+    row_filter = RowFilter(where)
+    values = row_filter.statistics(table.metadata)
+    entries = read_entry_columns(table.io, table.metadata, manifest, values=values)
+    assert row_filter.any_match(table.metadata, manifest, entries).to_list() == [True]
+    assert row_filter.all_match(table.metadata, manifest, entries).to_list() == [False]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
-from table_cases import data_file, make_table
+from table_cases import make_table
 
 from frazil.catalog.protocol import Catalog
-from frazil.errors import ConfigurationError, NoSuchSnapshotError, ValidationError
+from frazil.errors import ConfigurationError, ValidationError
 from frazil.table.time_travel import timestamp_ms_of
 
 ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Europe/Berlin"]
@@ -22,19 +20,6 @@ SUMMER_TIME = [
     datetime(2024, 10, 27, 1, 59), datetime(2024, 10, 27, 2, 30),
     datetime(2024, 10, 27, 2, 30, fold=1), datetime(2024, 10, 27, 3),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def local_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Sets the process's zone until the end of the test."""
-
-    def change(name: str) -> None:
-        monkeypatch.setenv("TZ", name)
-        time.tzset()
-
-    yield change
-    monkeypatch.undo()
-    time.tzset()
 
 
 def milliseconds(moment: datetime) -> int:
@@ -118,30 +103,6 @@ def test_an_unknown_zone_is_named() -> None:
         timestamp_ms_of("2024-01-01 00:00:00 Mars/Olympus", "UTC")
 
 
-@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
-def test_expiry_keeps_what_is_younger_than_a_local_time(
-    files_catalog: Catalog, local_zone: Any, zone: str
-) -> None:
-    local_zone(zone)
-    table = make_table(files_catalog)
-    table.files.append([data_file("a")])
-    table.files.append([data_file("b")])
-    ago, hence = datetime.now() - timedelta(hours=6), datetime.now() + timedelta(hours=6)
-    for older_than in (ago, ago.isoformat()):
-        assert (
-            table.maintenance.expire_snapshots_keeping_files(older_than=older_than).snapshot_ids
-            == ()
-        )
-    assert table.snapshot(as_of=hence.isoformat()) == table.snapshot(as_of=hence)
-    assert table.snapshot(as_of=hence) == table.current_snapshot
-    with pytest.raises(NoSuchSnapshotError):
-        table.rollback_to_timestamp(ago)
-    first = table.metadata.snapshots[0].snapshot_id
-    assert table.maintenance.expire_snapshots_keeping_files(older_than=hence).snapshot_ids == (
-        first,
-    )
-
-
 def test_defaults_of_columns_follow_the_same_rule(files_catalog: Catalog, local_zone: Any) -> None:
     local_zone("Asia/Tokyo")
     table = make_table(files_catalog)
@@ -156,13 +117,3 @@ def test_defaults_of_columns_follow_the_same_rule(files_catalog: Catalog, local_
     utc = milliseconds(wall.replace(tzinfo=UTC)) * 1000
     defaults = [table.schema.find_field(name).initial_default for name in "abcd"]
     assert defaults == [local, local, utc, utc]
-
-
-def test_a_moment_before_the_history_is_shown_as_a_time(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    table.files.append([data_file("a")])
-    first = datetime.fromtimestamp(table.metadata.snapshot_log[0].timestamp_ms / 1000, UTC)
-    with pytest.raises(NoSuchSnapshotError) as found:
-        table.snapshot(as_of="2001-02-03T04:05:06Z")
-    assert "no snapshot at 2001-02-03T04:05:06.000Z" in str(found.value)
-    assert f"begins at {first.isoformat(timespec='milliseconds')[:23]}Z" in str(found.value)
