@@ -150,27 +150,6 @@ def test_pyiceberg_reads_it(tmp_path: Path, version: int, codec: str) -> None:
         ]
 
 
-def test_deletes_and_vectors(tmp_path: Path) -> None:
-    deletes = [
-        data_file("e", content=Content.EQUALITY_DELETES, equality_ids=(1, 2)),
-        data_file("p", content=Content.POSITION_DELETES, referenced_data_file="s3://b/t/a"),
-        data_file(
-            "v",
-            content=Content.POSITION_DELETES,
-            file_format="puffin",
-            referenced_data_file="s3://b/t/a",
-            content_offset=4,
-            content_size_in_bytes=40,
-        ),
-    ]
-    manifest = written(
-        tmp_path / "m", [added(f) for f in deletes], version=3, content=ManifestContent.DELETES
-    )
-    manifest = listed(tmp_path / "l", [manifest], version=3)
-    assert manifest.content is ManifestContent.DELETES
-    assert [entry.data_file for entry in read(manifest)] == deletes
-
-
 def test_inheritance(tmp_path: Path) -> None:
     """Rules 111, 132-134: added files inherit, the others keep what they have."""
     numbers = {"snapshot_id": 5, "sequence_number": 2, "file_sequence_number": 3}
@@ -312,10 +291,11 @@ def test_fields_without_ids_are_known_by_their_names(tmp_path: Path, version: in
     )
 
 
-def test_delete_files_without_ids_are_known_by_their_names(tmp_path: Path) -> None:
+def test_delete_files_and_vectors_by_ids_and_by_names(tmp_path: Path) -> None:
     """Keys of equality, the data file and the place of a vector are no fields of a data file."""
     deletes = [
         data_file("e", content=Content.EQUALITY_DELETES, equality_ids=(1, 2)),
+        data_file("p", content=Content.POSITION_DELETES, referenced_data_file="s3://b/t/a"),
         data_file(
             "v",
             content=Content.POSITION_DELETES,
@@ -329,11 +309,12 @@ def test_delete_files_without_ids_are_known_by_their_names(tmp_path: Path) -> No
         tmp_path / "m", [added(f) for f in deletes], version=3, content=ManifestContent.DELETES
     )
     manifest = listed(tmp_path / "l", [manifest], version=3)
-    for name in ("m", "l"):
-        written_again(tmp_path / name, without_ids)
-    [found] = avro.read_manifest_list(FileIO(), str(tmp_path / "l"))
-    assert found.content is ManifestContent.DELETES
-    assert [entry.data_file for entry in read(found)] == deletes
+    for change in (lambda schema: schema, without_ids):
+        for name in ("m", "l"):
+            written_again(tmp_path / name, change)
+        [found] = avro.read_manifest_list(FileIO(), str(tmp_path / "l"))
+        assert found.content is ManifestContent.DELETES
+        assert [entry.data_file for entry in read(found)] == deletes
 
 
 def test_a_partition_field_without_an_id_needs_a_name_of_the_spec(tmp_path: Path) -> None:
