@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
@@ -33,6 +34,21 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def forked(run: Callable[..., object], *arguments: Any) -> int:
+    """The id of a copy of this process that runs a function; its code is 3 where that raises."""
+    child = os.fork()
+    if child == 0:
+        status = 3
+        try:
+            run(*arguments)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
 
 
 def run_program(program: Path | str, *arguments: Any, **options: Any) -> str:

@@ -9,32 +9,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 
 from catalog_cases import opened, set_properties_retrying
 
 from frazil.errors import CommitStateUnknownError
+from programs import forked
 
 
 def main() -> None:
     properties, writers, commits = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    children = [forked(properties, number, commits) for number in range(writers)]
+    children = [forked(write, properties, number, commits) for number in range(writers)]
     ends = [os.waitpid(child, 0)[1] for child in children]
     if any(ends):
         sys.exit("a writer failed")
-
-
-def forked(properties: dict[str, str], number: int, commits: int) -> int:
-    """A process that commits so often."""
-    child = os.fork()
-    if child == 0:
-        try:
-            write(properties, number, commits)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(3)
-        os._exit(0)
-    return child
 
 
 def write(properties: dict[str, str], number: int, commits: int) -> None:

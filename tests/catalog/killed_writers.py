@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import traceback
 from collections.abc import Callable
+from functools import partial
 
 from catalog_cases import made_table, opened, set_properties_retrying
 
 from frazil.catalog.protocol import Catalog
 from frazil.table.handle import TableHandle
+from programs import forked
 
 
 def killed_at_each(
@@ -35,16 +36,7 @@ def killed_at_each(
             catalog.drop_table("db.t")
         catalog.close()
         reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                run(step, after=after, properties=properties, report=writer)
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(status)
+        child = forked(partial(run, step, after=after, properties=properties, report=writer))
         os.close(writer)
         with os.fdopen(reader) as stream:
             acknowledged = stream.read().split()
