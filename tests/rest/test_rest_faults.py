@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from catalog_cases import made_table, new_metadata, opened, set_properties
 from rest_cases import QUICK_CHECKS
+from test_rest_views import CHANGES as VIEW_CHANGES
+from view_cases import made_view
 
 from ci_share import one_of_each, only_in_check
 from frazil.catalog.protocol import TableCommit
@@ -29,6 +31,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.changes import AssertTableUUID, SetProperties
+from programs import forked
 from rest_server import Fault, Server
 
 Connect = Callable[..., RestCatalog]
@@ -49,15 +52,19 @@ def posts(server: Server) -> int:
 
 
 @pytest.mark.parametrize("fault", LOST, ids=lambda each: each.status)
-def test_a_commit_whose_answer_is_lost_took_place(
-    server: Server, connect: Connect, fault: Fault
+@pytest.mark.parametrize("after", [True, False])
+def test_a_commit_without_an_answer_is_looked_for(
+    server: Server, connect: Connect, fault: Fault, after: bool
 ) -> None:
     catalog = connect()
     made_table(catalog, **QUICK_CHECKS)
-    lose(server, fault, after=True)
-    committed = set_properties(catalog, "db.t", a="1")
-    assert committed == catalog.load_table("db.t")
-    assert committed.metadata.properties["a"] == "1"
+    lose(server, fault, after=after)
+    if after:
+        assert set_properties(catalog, "db.t", a="1") == catalog.load_table("db.t")
+    else:
+        with pytest.raises(CommitStateUnknownError, match="no file was deleted"):
+            set_properties(catalog, "db.t", a="1")
+    assert changed(catalog) == ("1" if after else None)
     assert posts(server) == 1
 
 
@@ -76,19 +83,6 @@ def test_a_lost_answer_is_looked_for_once_and_as_often_again(
         set_properties(catalog, "db.t", a="2")
     methods = [each.method for each in server.exchanges]
     assert methods[methods.index("POST") + 1 :] == ["GET"] * (retries + 1)
-
-
-@pytest.mark.parametrize("fault", LOST, ids=lambda each: each.status)
-def test_a_commit_without_an_answer_that_cannot_be_seen(
-    server: Server, connect: Connect, fault: Fault
-) -> None:
-    catalog = connect()
-    made_table(catalog, **QUICK_CHECKS)
-    lose(server, fault)
-    with pytest.raises(CommitStateUnknownError, match="no file was deleted"):
-        set_properties(catalog, "db.t", a="1")
-    assert changed(catalog) is None
-    assert posts(server) == 1
 
 
 @pytest.mark.parametrize(("fault", "after"), one_of_each(LOST, (False, True)))
@@ -179,36 +173,27 @@ CHANGES: dict[str, tuple[Callable[[RestCatalog], Any], Callable[[RestCatalog], b
 }
 
 
+CHANGES |= VIEW_CHANGES
+
+
 @pytest.mark.parametrize(("change", "after"), one_of_each(CHANGES, [False, True]))
 def test_every_change_without_an_answer(
     server: Server, connect: Connect, change: str, after: bool
 ) -> None:
     catalog = connect()
     made_table(catalog)
+    made_view(catalog)
     catalog.create_namespace("empty")
     make, is_made = CHANGES[change]
     server.faults = [Fault(method, status=None, after=after) for method in ("POST", "DELETE")]
     if after:
-        make(catalog)
+        made = make(catalog)
+        if change.endswith("view"):
+            assert made is None or made == catalog.load_view(made.identifier)
     else:
         with pytest.raises(CommitStateUnknownError):
             make(catalog)
     assert is_made(catalog) is after
-
-
-def test_another_creator_was_first(server: Server, connect: Connect) -> None:
-    catalog, other = connect(), connect()
-    catalog.create_namespace("db")
-
-    def create() -> None:
-        other.create_table("db.t", new_metadata(other, "db.t", p="theirs"))
-
-    server.faults = [Fault(status=500, do=create)]
-    with pytest.raises(CommitStateUnknownError):
-        other.create_table("db.u", new_metadata(other, "db.u"))
-    assert other.load_table("db.t").metadata.properties["p"] == "theirs"
-    with pytest.raises(TableAlreadyExistsError):
-        catalog.create_table("db.t", new_metadata(catalog, "db.t"))
 
 
 @pytest.mark.parametrize("fault", [Fault(status=each) for each in (None, 429, 502, 503, 504)])
@@ -323,14 +308,7 @@ def test_a_server_that_is_slow_or_away(server: Server, connect: Connect) -> None
 def test_a_forked_child_has_connections_of_its_own(server: Server, connect: Connect) -> None:
     catalog = connect()
     made_table(catalog)
-    child = os.fork()
-    if child == 0:
-        ended = 1
-        try:
-            set_properties(catalog, "db.t", a="1")
-            ended = 0
-        finally:
-            os._exit(ended)
+    child = forked(lambda: set_properties(catalog, "db.t", a="1"))
     for _ in range(20):
         catalog.load_table("db.t")
     assert os.waitpid(child, 0)[1] == 0

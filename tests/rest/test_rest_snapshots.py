@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from catalog_cases import made_table, new_metadata, opened
-from rest_cases import check_answer, check_request
+from rest_cases import as_served
 
 from frazil.catalog.rest.catalog import RestCatalog
 from frazil.errors import (
@@ -78,9 +78,8 @@ def asked(server: Server) -> list[str]:
     """The requests for tables since the last call, each with its query."""
     found = [f"{e.method} {e.query}".strip() for e in server.exchanges if "/tables/" in e.path]
     for each in server.exchanges:
-        check_request(each)
-        if each.status != 304:
-            check_answer(each)
+        as_served(each).check_request()
+        as_served(each).check()
     server.exchanges.clear()
     return found
 
