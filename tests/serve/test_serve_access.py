@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from serve_cases import (
+    VERSION,
     Running,
     namespace,
     running,
@@ -21,6 +22,7 @@ from serve_cases import (
     sql_catalog,
     started,
     table,
+    view,
 )
 from sqlalchemy import create_engine, make_url
 
@@ -50,6 +52,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
                 namespace(owner, *levels)
             for levels in ("sales", "hr", "hr%1Fopen", "shared"):
                 assert table(owner, levels, "t").status_code == 200
+                assert view(owner, levels).status_code == 200
         yield server
         server.check_exchanges()
 
@@ -59,15 +62,16 @@ def test_without_a_token_nothing_is_told(server: Running) -> None:
         with server.client() as client:
             if token:
                 client.headers["Authorization"] = f"Bearer {token}"
-            for path in ("/v1/config", "/v1/namespaces/hr", "/v1/namespaces/none"):
-                answer = client.get(path)
+            for path in ("config", "namespaces/hr", "namespaces/none", "namespaces/hr/views/v"):
+                answer = client.get(f"/v1/{path}")
                 assert answer.status_code == 401
                 assert answer.json()["error"]["type"] == "NotAuthorizedException"
 
 
 def test_who_may_read_cannot_write(server: Running) -> None:
     with server.client(READER) as client:
-        assert client.get("/v1/namespaces/hr/tables/t").status_code == 200
+        for path in ("tables/t", "views", "views/v"):
+            assert client.get(f"/v1/namespaces/hr/{path}").status_code == 200
         plan = client.post("/v1/namespaces/hr/tables/t/plan", json={})
         assert plan.status_code == 200
         _all_forbidden(client, "hr")
@@ -76,6 +80,7 @@ def test_who_may_read_cannot_write(server: Running) -> None:
 def _all_forbidden(client: httpx.Client, levels: str) -> None:
     url, named = f"/v1/namespaces/{levels}", {"namespace": levels.split("%1F"), "name": "t"}
     there = {"namespace": ["sales"], "name": "x"}
+    shown, gone = {**named, "name": "v"}, {**there, "name": "v"}
     commit = {"identifier": named, "requirements": [], "updates": []}
     for method, path, body in (
         ("POST", "/v1/namespaces", {"namespace": [*levels.split("%1F"), "x"]}),
@@ -89,6 +94,12 @@ def _all_forbidden(client: httpx.Client, levels: str) -> None:
         ("POST", "/v1/tables/rename", {"source": named, "destination": there}),
         ("POST", "/v1/tables/rename", {"source": there, "destination": named}),
         ("POST", "/v1/transactions/commit", {"table-changes": [commit]}),
+        ("POST", f"{url}/views", {"name": "n"}),
+        ("POST", f"{url}/views/v", {"updates": []}),
+        ("DELETE", f"{url}/views/v", None),
+        ("POST", f"{url}/register-view", {"name": "n", "metadata-location": "x"}),
+        ("POST", "/v1/views/rename", {"source": shown, "destination": gone}),
+        ("POST", "/v1/views/rename", {"source": gone, "destination": shown}),
     ):
         answer = client.request(method, path, json=body)
         assert answer.status_code == 403, (method, path)
@@ -99,9 +110,10 @@ def test_a_token_of_a_namespace_sees_no_other(server: Running) -> None:
     with server.client(SALES) as client:
         assert client.get("/v1/namespaces").json()["namespaces"] == [["sales"], ["shared"]]
         for levels in ("hr", "hr%1Fopen", "none"):
-            for path in ("", "/tables", "/tables/t", "/tables/t/credentials"):
+            for path in ("", "/tables", "/tables/t", "/tables/t/credentials", "/views", "/views/v"):
                 assert client.get(f"/v1/namespaces/{levels}{path}").status_code == 403
-            assert client.head(f"/v1/namespaces/{levels}/tables/t").status_code == 403
+            for path in ("tables/t", "views/v"):
+                assert client.head(f"/v1/namespaces/{levels}/{path}").status_code == 403
             assert client.get("/v1/namespaces", params={"parent": levels}).status_code == 403
             plan = client.post(f"/v1/namespaces/{levels}/tables/t/plan", json={})
             assert plan.status_code == 403
@@ -110,7 +122,8 @@ def test_a_token_of_a_namespace_sees_no_other(server: Running) -> None:
         assert client.get("/v1/namespaces/shared/tables/t").status_code == 200
         namespace(client, "sales", "eu")
         assert table(client, "sales%1Feu", "t").status_code == 200
-        assert set_property(client, "/v1/namespaces/sales/tables/t", "k", "v").status_code == 200
+        for path in ("tables/t", "views/v"):
+            assert set_property(client, f"/v1/namespaces/sales/{path}", "k", "v").status_code == 200
         assert client.post("/v1/namespaces/sales/tables/t/plan", json={}).status_code == 200
         purged = client.delete("/v1/namespaces/sales%1Feu/tables/t?purgeRequested=true")
         assert purged.status_code == 204
@@ -129,7 +142,8 @@ def test_files_of_others_cannot_be_named(server: Running, tmp_path: Path) -> Non
     secret = tmp_path / "secret.json"
     secret.write_text('{"password": "not for you"}')
     with server.client(OWNER) as owner:
-        other = owner.get("/v1/namespaces/hr/tables/t").json()["metadata-location"]
+        others = [owner.get(f"/v1/namespaces/hr/{path}").json()["metadata-location"]
+                  for path in ("tables/t", "views/v")]  # fmt: skip
     outside = (f"{tmp_path}/x", f"file://{lake}/../x", "/etc", "s3://b/x", "relative", "file:x")
     for token, places in ((OWNER, outside), (SALES, (*outside, f"{lake}/hr/t", f"{lake}/sale"))):
         with server.client(token) as client:
@@ -143,17 +157,29 @@ def test_files_of_others_cannot_be_named(server: Running, tmp_path: Path) -> Non
                     assert made.status_code == 400
                     url = "/v1/namespaces/sales/tables/t"
                     assert set_property(client, url, name, place).status_code == 400
+                path = {"write.metadata.path": place}
+                assert view(client, "sales", "n", location=place).status_code == 400, place
+                assert view(client, "sales", "n", properties=path).status_code == 400
+                for update in (
+                    {"action": "set-location", "location": place},
+                    {"action": "set-properties", "updates": path},
+                ):
+                    changed = client.post(
+                        "/v1/namespaces/sales/views/v", json={"updates": [update]}
+                    )
+                    assert changed.status_code == 400, update
                 body = {"updates": {"location": place}}
                 assert client.post("/v1/namespaces/sales/properties", json=body).status_code == 400
                 for update in _updates_with(place):
                     commit = {"requirements": [], "updates": [update]}
                     assert client.post(url, json=commit).status_code == 400, update
             files = (str(secret), f"file://{secret}", f"{lake}/../secret.json")
-            for file in files if token == OWNER else (*files, other):
+            for file in files if token == OWNER else (*files, *others):
                 body = {"name": "n", "metadata-location": file}
-                answer = client.post("/v1/namespaces/sales/register", json=body)
-                assert answer.status_code == 400
-                assert "not for you" not in answer.text
+                for kind in ("register", "register-view"):
+                    answer = client.post(f"/v1/namespaces/sales/{kind}", json=body)
+                    assert answer.status_code == 400
+                    assert "not for you" not in answer.text
 
 
 def _updates_with(place: str) -> Iterator[dict[str, object]]:
@@ -192,6 +218,19 @@ def test_metadata_that_names_files_of_others_is_not_registered(
             file.write_text(json.dumps(content))
             body = {"name": "m", "metadata-location": str(file)}
             assert client.post("/v1/namespaces/sales/register", json=body).status_code == 400
+        shown = client.get("/v1/namespaces/sales/views/v").json()["metadata"]
+        tree = {**VERSION, "representations": [{"type": "tree", "tree": {}}]}
+        for key, value in (
+            ("location", f"{tmp_path}/lake/hr/v"),
+            ("properties", {"write.metadata.path": "/etc"}),
+            ("versions", [tree]),
+            ("current-version-id", 7),
+        ):
+            file = path.with_name(f"9-view-{key}.metadata.json")
+            file.write_text(json.dumps({**shown, key: value}))
+            body = {"name": "m", "metadata-location": str(file)}
+            answer = client.post("/v1/namespaces/sales/register-view", json=body)
+            assert answer.status_code == 400, key
         broken = path.with_name("8.metadata.json")
         broken.write_text("not for you")
         body = {"name": "m", "metadata-location": str(broken)}

@@ -9,15 +9,15 @@ import os
 import signal
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import catalog_worker
 import httpx
 import pytest
-from catalog_cases import made_table, opened
+from catalog_cases import made_table, opened, set_properties
 from serve_cases import (
     namespace,
     set_property,
@@ -25,11 +25,9 @@ from serve_cases import (
     started,
     table,
 )
-from serve_worker import append
 
 from frazil.catalog.protocol import Catalog
 from frazil.storage.paths import local_path
-from frazil.table.handle import TableHandle
 from programs import Program, free_port
 
 T = "/v1/namespaces/db/tables/t"
@@ -41,19 +39,16 @@ def client_of(uri: str, **properties: str) -> Catalog:
     return opened({"type": "rest", "uri": uri, "rest.client.max-retries": "30", **properties})
 
 
-def appended(catalog: Catalog, name: str = "db.t") -> Counter[str]:
-    """How often each file is in a table; all manifests and older metadata files are read for it."""
-    handle = TableHandle(catalog, catalog.load_table(name))
-    for entry in handle.metadata.metadata_log:
+def kept(catalog: Catalog, name: str = "db.t") -> set[str]:
+    """The properties that writers set, each by one commit; no metadata file is gone."""
+    metadata = catalog.load_table(name).metadata
+    for entry in metadata.metadata_log:
         path = local_path(entry.metadata_file)
         assert path is not None
         assert os.path.exists(path), path
-    for snapshot in handle.metadata.snapshots:
-        path = local_path(snapshot.manifest_list or "")
-        assert path is not None
-        assert os.path.exists(path), path
-    paths = handle.inspect.files()["file_path"].to_list() if handle.metadata.snapshots else []
-    return Counter(each.removeprefix("/data/") for each in paths)
+    found = {name for name, value in metadata.properties.items() if value == "done"}
+    assert len(metadata.metadata_log) == len(found)
+    return found
 
 
 # -- servers that are killed ---------------------------------------------------------------------
@@ -61,14 +56,14 @@ def appended(catalog: Catalog, name: str = "db.t") -> Counter[str]:
 
 @pytest.mark.check
 def test_a_server_killed_under_many_writers(tmp_path: Path) -> None:
-    port, writers, appends = free_port(), 3, 4
+    port, writers, commits = free_port(), 3, 4
     server, uri = started(tmp_path, port=port)
     try:
         made_table(client_of(uri), **RETRIES, **KEEPS_ALL)
         properties = {"type": "rest", "uri": uri, "rest.client.max-retries": "30"}
-        worker = Path(__file__).with_name("serve_worker.py")
-        with Program(worker, properties, writers, appends) as working:
-            working.wait_until(partial(working.has_printed, writers * appends // 2))
+        worker = Path(catalog_worker.__file__)
+        with Program(worker, properties, writers, commits) as working:
+            working.wait_until(partial(working.has_printed, writers * commits // 2))
             server.kill()
             server, _ = started(tmp_path, port=port)
             said = working.end().split()
@@ -78,12 +73,8 @@ def test_a_server_killed_under_many_writers(tmp_path: Path) -> None:
         server.kill()
     acknowledged = {each for each in said if not each.startswith("?")}
     unknown = {each.removeprefix("?") for each in said if each.startswith("?")}
-    assert len(acknowledged | unknown) == writers * appends
-    catalog = sql_catalog(tmp_path)
-    held = appended(catalog)
-    assert set(held.values()) == {1}
-    assert acknowledged <= set(held) <= acknowledged | unknown
-    assert len(catalog.load_table("db.t").metadata.snapshots) == len(held)
+    assert len(acknowledged | unknown) == writers * commits
+    assert acknowledged <= kept(sql_catalog(tmp_path)) <= acknowledged | unknown
 
 
 # -- servers that end, and their processes -------------------------------------------------------
@@ -142,14 +133,14 @@ def test_several_processes_of_a_server(tmp_path: Path) -> None:
         until(lambda: answers(uri))
         catalog = client_of(uri)
         made_table(catalog, **RETRIES)
-        assert append(catalog, "one") == "one"
+        set_properties(catalog, "db.t", one="done")
         first = workers_of(server)
         assert len(first) == 2
         os.kill(first[0], signal.SIGKILL)
         until(lambda: len(set(workers_of(server)) - {first[0]}) == 2)
         until(lambda: answers(uri))
-        assert append(catalog, "two") == "two"
-        assert appended(catalog) == Counter(("one", "two"))
+        set_properties(catalog, "db.t", two="done")
+        assert kept(catalog) == {"one", "two"}
         left = workers_of(server)
         # Nobody is left behind who would still answer.
         server.process.kill()

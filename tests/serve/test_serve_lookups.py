@@ -61,14 +61,3 @@ def test_tables_that_cannot_be_looked_up_disturb_no_other(tmp_path: Path) -> Non
             statuses = list(pool.map(lambda path: asked(client, path, tags[path]), TABLES * 4))
         assert statuses == [500, 404, 304, 304] * 4
         server.check_exchanges()
-
-
-def test_tags_are_of_one_table_and_one_form(opening: Opening) -> None:
-    with running(opening()) as server, server.client() as client:
-        tags = made(client)
-        path, tag = TABLES[0], tags[TABLES[0]]
-        headers = {"If-None-Match": f'"other", W/{tag}'}
-        assert client.get(path, headers=headers).status_code == 304
-        assert client.get(f"{path}?snapshots=refs", headers=headers).status_code == 200
-        assert client.get(f"{path}?snapshots=some", headers=headers).status_code == 400
-        assert asked(client, TABLES[1], tag) == 200

@@ -107,12 +107,16 @@ def test_tables(server: Running, client: httpx.Client) -> None:
 def test_what_a_client_has_is_not_sent_again(server: Running, client: httpx.Client) -> None:
     namespace(client, "a")
     first = table(client, "a", "t").headers["etag"]
+    other = table(client, "a", "other").headers["etag"]
     url = "/v1/namespaces/a/tables/t"
     assert client.get(url, headers={"If-None-Match": first}).status_code == 304
+    assert client.get(url, headers={"If-None-Match": other}).status_code == 200
     held = {"If-None-Match": f'"other", W/{first}'}
     assert client.get(url, headers=held).status_code == 304
-    refs = client.get(url, params={"snapshots": "refs"}, headers={"If-None-Match": first})
-    assert refs.status_code == 200
+    for snapshots, status in (("refs", 200), ("some", 400)):
+        refs = client.get(url, params={"snapshots": snapshots}, headers=held)
+        assert refs.status_code == status
+    refs = client.get(url, params={"snapshots": "refs"})
     assert refs.headers["etag"] != first
     second = set_property(client, url, "k", "v").headers["etag"]
     assert client.get(url, headers={"If-None-Match": first}).status_code == 200

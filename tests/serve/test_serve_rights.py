@@ -183,28 +183,43 @@ def test_a_view_of_others_is_not_registered(server: Running) -> None:
         assert sales.post(url, json=body).status_code == 400
 
 
-@pytest.mark.parametrize("token", [OWNER, SALES])
+@pytest.mark.parametrize(
+    ("named", "token"),
+    [("a manifest", OWNER), ("a data file", SALES), only_in_check("statistics", OWNER)],
+)
 def test_a_purge_keeps_and_names_what_lies_elsewhere(
-    server: Running, tmp_path: Path, token: str
+    server: Running, named: str, token: str
 ) -> None:
+    """A client of all rights may say that another table's file is this one's."""
     own, other = written(server, "sales.t", SALES), written(server, "hr.t")
-    mine = f"{own.location()}/metadata".removeprefix("file://")
+    mine = Path(own.location().removeprefix("file://"))
+    data = next(Path(other.location().removeprefix("file://")).glob("data/*.parquet")).as_uri()
+    manifest = other.current_snapshot().manifests(other.io)[0].manifest_path  # type: ignore[union-attr]
+    snapshot_id = own.metadata.current_snapshot_id
+    assert snapshot_id is not None
     with server.client(OWNER) as owner:
-        commit = naming(own, copied_list(other, Path(mine)))
-        assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
-    problem = ("elsewhere", other.current_snapshot().manifests(other.io)[0].manifest_path)  # type: ignore[union-attr]
-    left = repaired(server, "sales.t")
-    assert problem in left.select("problem", "file_path").rows()
-    assert "by a server, which keeps the file" in left.filter(problem="elsewhere")["answer"][0]
+        if named == "a data file":
+            RestCatalog("lake", uri=server.uri, token=OWNER).load_table("sales.t").add_files([data])
+        else:
+            commit = (
+                naming(own, copied_list(other, mine / "metadata"))
+                if named == "a manifest"
+                else statistics_of(data, snapshot_id)
+            )
+            assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
+    path = manifest if named == "a manifest" else data
+    if named == "a manifest":
+        left = repaired(server, "sales.t")
+        assert ("elsewhere", path) in left.select("problem", "file_path").rows()
+        assert "by a server, which keeps the file" in left.filter(problem="elsewhere")["answer"][0]
     with server.client(token) as client:
         gone = client.delete("/v1/namespaces/sales/tables/t?purgeRequested=true")
         assert gone.status_code == 204
         assert gone.headers["x-frazil-kept-files-count"] == "1"
-        assert "/hr/t/metadata/" in gone.headers["x-frazil-kept-files"]
+        assert gone.headers["x-frazil-kept-files"].endswith(path.rpartition("/")[2])
         assert client.head("/v1/namespaces/sales/tables/t").status_code == 404
     assert rows_of(server, "hr.t") == 2
-    left = [each for each in Path(mine).parent.rglob("*") if each.is_file()]
-    assert left == []
+    assert [each for each in mine.rglob("*") if each.is_file()] == []
 
 
 def test_data_and_metadata_paths_are_the_tables_own(server: Running, tmp_path: Path) -> None:
@@ -315,26 +330,6 @@ def statistics_of(path: str, snapshot_id: int) -> dict[str, Any]:
         "requirements": [],
         "updates": [{"action": "set-statistics", "statistics": statistics}],
     }
-
-
-@pytest.mark.parametrize("named", ["a data file", only_in_check("statistics")])
-def test_a_purge_keeps_each_kind_of_file_that_lies_elsewhere(server: Running, named: str) -> None:
-    """A client of all rights may say that another table's file is this one's."""
-    own, other = written(server, "sales.t"), written(server, "hr.t")
-    data = next(Path(other.location().removeprefix("file://")).glob("data/*.parquet")).as_uri()
-    with server.client(OWNER) as owner:
-        if named == "a data file":
-            own.add_files([data])
-        else:
-            snapshot_id = own.metadata.current_snapshot_id
-            assert snapshot_id is not None
-            commit = statistics_of(data, snapshot_id)
-            assert owner.post("/v1/namespaces/sales/tables/t", json=commit).status_code == 200
-        gone = owner.delete("/v1/namespaces/sales/tables/t?purgeRequested=true")
-        assert gone.status_code == 204
-        assert gone.headers["x-frazil-kept-files-count"] == "1"
-        assert gone.headers["x-frazil-kept-files"].endswith(data.rpartition("/")[2])
-    assert rows_of(server, "hr.t") == 2
 
 
 def test_a_commit_that_trims_the_log_deletes_the_tables_own_metadata_alone(

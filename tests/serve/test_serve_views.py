@@ -1,8 +1,7 @@
-"""Views on every endpoint: answers of the specification, tokens of namespaces, places of files."""
+"""Views on every endpoint: answers of the specification, what is refused, PyIceberg's client."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,8 @@ from serve_cases import (
 )
 
 from frazil.catalog.config import load_catalog
-from frazil.serve.rights.access import read_tokens
 from frazil.serve.settings import ServeSettings
 
-OWNER, SALES, READER = (f"{name}-0123456789abcdef" for name in ("own", "sal", "rd"))
-TOKEN_FILE = f"""
-tokens:
-  - {{name: owner, token: {OWNER}, write: ["*"]}}
-  - {{name: sales, token: {SALES}, write: [sales]}}
-  - {{name: reader, token: {READER}, read: [sales, hr]}}
-"""
 URL = "/v1/namespaces/a/views"
 VIEW = f"{URL}/v"
 
@@ -156,107 +147,6 @@ def test_a_catalog_without_views(tmp_path: Path) -> None:
             assert told(answer) == (400, "UnsupportedOperationException")
         assert client.head(VIEW).status_code == 404
         server.check_exchanges()
-
-
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Running]:
-    """A server with tokens, and a view in each of three namespaces."""
-    file = tmp_path / "tokens.yaml"
-    file.write_text(TOKEN_FILE)
-    with running(sql_catalog(tmp_path / "lake"), tokens=read_tokens(file)) as server:
-        with server.client(OWNER) as owner:
-            for levels in ("sales", "hr", "pay"):
-                namespace(owner, levels)
-                assert view(owner, levels).status_code == 200
-        yield server
-        server.check_exchanges()
-
-
-def _changes(levels: str) -> Iterator[tuple[str, str, Any]]:
-    url = f"/v1/namespaces/{levels}"
-    here, there = ({"namespace": [each], "name": "v"} for each in (levels, "sales"))
-    yield "POST", f"{url}/views", {"name": "n"}
-    yield "POST", f"{url}/views/v", {"updates": []}
-    yield "DELETE", f"{url}/views/v", None
-    yield "POST", f"{url}/register-view", {"name": "n", "metadata-location": "x"}
-    yield "POST", "/v1/views/rename", {"source": here, "destination": there}
-    yield "POST", "/v1/views/rename", {"source": there, "destination": here}
-
-
-@pytest.mark.parametrize(
-    ("token", "reads", "changes"),
-    [(READER, {"sales", "hr"}, set()), (SALES, {"sales"}, {"sales"}), (None, set(), set())],
-)
-def test_tokens_of_namespaces(
-    guarded: Running, token: str | None, reads: set[str], changes: set[str]
-) -> None:
-    refused = 401 if token is None else 403
-    with guarded.client(token) as client:
-        for levels in ("sales", "hr", "pay"):
-            for path in ("views", "views/v"):
-                status = client.get(f"/v1/namespaces/{levels}/{path}").status_code
-                assert status == (200 if levels in reads else refused)
-            status = client.head(f"/v1/namespaces/{levels}/views/v").status_code
-            assert status == (204 if levels in reads else refused)
-            for method, path, body in _changes(levels):
-                if levels not in changes:
-                    assert client.request(method, path, json=body).status_code == refused, path
-        for levels in changes:
-            url = f"/v1/namespaces/{levels}/views/v"
-            assert client.post(url, json={"updates": [setting("k", "v")]}).status_code == 200
-            assert view(client, levels, "n").status_code == 200
-            assert client.delete(url).status_code == 204
-
-
-def test_files_of_others_cannot_be_named(guarded: Running, tmp_path: Path) -> None:
-    lake, secret = tmp_path / "lake", tmp_path / "secret.json"
-    secret.write_text('{"password": "not for you"}')
-    with guarded.client(OWNER) as owner:
-        other = owner.get("/v1/namespaces/hr/views/v").json()["metadata-location"]
-    outside = (f"{tmp_path}/x", f"file://{lake}/../x", "/etc", "s3://b/x", "relative")
-    for token, places in ((OWNER, outside), (SALES, (*outside, f"{lake}/hr/v", f"{lake}/sale"))):
-        with guarded.client(token) as client:
-            url = "/v1/namespaces/sales"
-            for place in places:
-                path = {"write.metadata.path": place}
-                assert view(client, "sales", "n", location=place).status_code == 400, place
-                assert view(client, "sales", "n", properties=path).status_code == 400
-                for update in (
-                    {"action": "set-location", "location": place},
-                    {"action": "set-properties", "updates": path},
-                ):
-                    answer = client.post(f"{url}/views/v", json={"updates": [update]})
-                    assert answer.status_code == 400
-            files = (str(secret), f"{lake}/../secret.json")
-            for file in files if token == OWNER else (*files, other):
-                body = {"name": "n", "metadata-location": file}
-                answer = client.post(f"{url}/register-view", json=body)
-                assert answer.status_code == 400
-                assert "not for you" not in answer.text
-
-
-def test_metadata_that_names_places_of_others_is_not_registered(
-    guarded: Running, tmp_path: Path
-) -> None:
-    tree = {"type": "tree", "tree": {}}
-    with guarded.client(SALES) as client:
-        held = client.get("/v1/namespaces/sales/views/v").json()
-        folder = tmp_path / "lake" / "sales" / "v"
-        folder.mkdir(exist_ok=True)
-        for number, (key, value) in enumerate(
-            (
-                ("location", f"{tmp_path}/lake/hr/v"),
-                ("properties", {"write.metadata.path": "/etc"}),
-                ("versions", [{**VERSION, "representations": [tree]}]),
-                ("current-version-id", 7),
-            )
-        ):
-            file = folder / f"{number}.metadata.json"
-            file.write_text(json.dumps({**held["metadata"], key: value}))
-            body = {"name": "m", "metadata-location": str(file)}
-            answer = client.post("/v1/namespaces/sales/register-view", json=body)
-            assert answer.status_code == 400, key
-        assert client.head("/v1/namespaces/sales/views/m").status_code == 404
 
 
 def test_pyiceberg(server: Running, client: httpx.Client) -> None:
