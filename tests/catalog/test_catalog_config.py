@@ -204,20 +204,14 @@ def test_secrets_do_not_show() -> None:
     assert "s3cr3t" not in repr(memory)
 
 
-def test_an_in_memory_catalog(tmp_path: Path) -> None:
-    catalog = open_catalog(
-        CatalogConfig("x", {"uri": "sqlite:///:memory:", "warehouse": str(tmp_path)})
-    )
+@pytest.mark.parametrize("uri", ["sqlite:///:memory:", "jdbc:sqlite:{}/j.db"])
+def test_other_places_of_the_database(tmp_path: Path, uri: str) -> None:
+    """In memory, and as JDBC spells it."""
+    given = {"uri": uri.format(tmp_path), "warehouse": str(tmp_path)}
+    catalog = open_catalog(CatalogConfig("x", given))
     made_table(catalog)
     assert catalog.table_exists("db.t")
-
-
-def test_jdbc_spellings(tmp_path: Path) -> None:
-    catalog = open_catalog(
-        CatalogConfig("x", {"uri": f"jdbc:sqlite:{tmp_path}/j.db", "warehouse": str(tmp_path)})
-    )
-    made_table(catalog)
-    assert (tmp_path / "j.db").exists()
+    assert (tmp_path / "j.db").exists() == ("jdbc" in uri)
 
 
 def test_a_database_that_is_none(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from catalog_cases import (
 
 from ci_share import only_in_soak
 from frazil.catalog.pointer.catalog import PointerCatalog
-from frazil.catalog.protocol import Capability, Catalog, TableCommit
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     CommitFailedError,
     ConfigurationError,
@@ -363,24 +363,3 @@ def test_properties_of_namespaces(catalog: Catalog) -> None:
         catalog.update_namespace_properties("db", updates={"b": "3"}, removals=["b"])
     with pytest.raises(NoSuchNamespaceError):
         catalog.update_namespace_properties("none", updates={"b": "3"})
-
-
-@pytest.mark.parametrize("kind", BEHIND_A_SERVER)
-def test_several_tables_through_a_server(tmp_path: Path, kind: str) -> None:
-    with rest_properties(tmp_path, kind) as properties, closing(opened(properties)) as catalog:
-        if not catalog.can(Capability.MULTI_TABLE_COMMITS):
-            assert kind == "rest"
-            return
-        names = [made_table(catalog, f"db.{each}").identifier for each in "ab"]
-        set_both = SetProperties({"a": "1"})
-        catalog.commit_tables([TableCommit(name, (), (set_both,)) for name in names])
-        assert [catalog.load_table(name).metadata.properties["a"] for name in names] == ["1", "1"]
-        refused = AssertTableUUID("12345678-1234-1234-1234-123456789012")
-        with pytest.raises(CommitFailedError):
-            catalog.commit_tables(
-                [
-                    TableCommit(names[0], (), (SetProperties({"a": "2"}),)),
-                    TableCommit(names[1], (refused,), (SetProperties({"a": "2"}),)),
-                ]
-            )
-        assert [catalog.load_table(name).metadata.properties["a"] for name in names] == ["1", "1"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from catalog_cases import (
 )
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
+from view_cases import made_view, replaced, sql_of
 
-from ci_share import in_circles
+from ci_share import one_of_each
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.pointer.sql.rows import Pointers
 from frazil.catalog.protocol import Catalog, TableCommit
@@ -48,18 +48,20 @@ def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[
         with rest_properties(tmp_path, request.param) as found:
             yield found
         return
+    if request.param == "glue":
+        yield request.getfixturevalue("glue").emptied((tmp_path / "wh").as_uri())
+        return
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
     yield properties_of(request.param, tmp_path, url)
 
 
-def metadata_files(catalog: Catalog) -> set[str]:
-    folder = local_path(place_of(catalog)) + "/metadata"
-    return {f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".metadata.json")}
+def metadata_files(catalog: Catalog) -> set[Path]:
+    return set(Path(local_path(place_of(catalog)) or "").parent.rglob("*.metadata.json"))
 
 
-@pytest.mark.parametrize("properties", [*KINDS, *BEHIND_A_SERVER], indirect=True)
+@pytest.mark.parametrize("properties", [*KINDS, *BEHIND_A_SERVER, "glue"], indirect=True)
 def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
-    writers, commits = 4, 10
+    writers, commits = 4, 4 if properties["type"] == "glue" else 10
     catalog = opened(properties)
     made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
     acknowledged = run_program(WORKER, properties, writers, commits).split()
@@ -107,43 +109,6 @@ def silent(catalog: SqlCatalog) -> Iterator[None]:
     event.remove(engine, "before_cursor_execute", refuse)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def sql(request: pytest.FixtureRequest, tmp_path: Path) -> SqlCatalog:
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    catalog = opened(properties_of(request.param, tmp_path, url))
-    assert isinstance(catalog, SqlCatalog)
-    return catalog
-
-
-def test_an_answer_lost_after_the_commit(sql: SqlCatalog) -> None:
-    made_table(sql, **QUICK_CHECKS)
-    break_commit(sql, committed=True)
-    changed = set_properties(sql, "db.t", a="1")
-    assert sql.load_table("db.t") == changed
-
-
-def test_an_answer_lost_before_the_commit(sql: SqlCatalog) -> None:
-    table = made_table(sql, **QUICK_CHECKS)
-    files = metadata_files(sql)
-    break_commit(sql, committed=False)
-    with pytest.raises(CommitFailedError) as caught:
-        set_properties(sql, "db.t", a="1")
-    assert "s3cr3t" not in str(caught.value)
-    assert sql.load_table("db.t") == table
-    assert metadata_files(sql) == files
-
-
-def test_no_answer_can_be_had(sql: SqlCatalog) -> None:
-    made_table(sql, **QUICK_CHECKS)
-    files = metadata_files(sql)
-    break_commit(sql, committed=True)
-    with silent(sql), pytest.raises(CommitStateUnknownError, match="no file was") as caught:
-        set_properties(sql, "db.t", a="1")
-    assert "s3cr3t" not in str(caught.value)
-    assert len(metadata_files(sql)) == len(files) + 1
-    assert sql.load_table("db.t").metadata.properties["a"] == "1"
-
-
 def test_a_lost_answer_while_others_commit(sql: SqlCatalog) -> None:
     made_table(sql, **QUICK_CHECKS)
     other = opened(sql.properties)
@@ -159,20 +124,8 @@ def test_a_lost_answer_while_others_commit(sql: SqlCatalog) -> None:
     assert other.load_table("db.t").metadata.properties.items() >= {"a": "1", "b": "2"}.items()
 
 
-def test_a_lost_answer_when_a_table_is_made(sql: SqlCatalog) -> None:
-    sql.create_namespace("db")
-    metadata = new_metadata(sql, "db.t", **QUICK_CHECKS)
-    break_commit(sql, committed=True)
-    assert sql.create_table("db.t", metadata) == sql.load_table("db.t")
-    sql.drop_table("db.t")
-    break_commit(sql, committed=False)
-    with pytest.raises(CommitFailedError):
-        sql.create_table("db.t", new_metadata(sql, "db.t", **QUICK_CHECKS))
-    assert not sql.table_exists("db.t")
-
-
 NO_RETRIES = {"commit.status-check.num-retries": "0"}
-ONE_LOOK: dict[str, tuple[Callable[[Catalog], Any], Callable[[Catalog], bool]]] = {
+CHANGES: dict[str, tuple[Callable[[Catalog], Any], Callable[[Catalog], bool]]] = {
     "commit": (
         lambda c: set_properties(c, "db.t", a="1"),
         lambda c: "a" in c.load_table("db.t").metadata.properties,
@@ -188,21 +141,54 @@ ONE_LOOK: dict[str, tuple[Callable[[Catalog], Any], Callable[[Catalog], bool]]] 
     "rename": (lambda c: c.rename_table("db.t", "db.r"), lambda c: c.table_exists("db.r")),
     "drop": (lambda c: c.drop_table("db.t"), lambda c: not c.table_exists("db.t")),
     "namespace": (lambda c: c.create_namespace("new"), lambda c: c.namespace_exists("new")),
+    "view": (lambda c: made_view(c, "db.n"), lambda c: c.view_exists("db.n")),
+    "replaced view": (
+        lambda c: replaced(c, "SELECT 2 AS a"),
+        lambda c: sql_of(c.load_view("db.v")) == "SELECT 2 AS a",
+    ),
+    "renamed view": (lambda c: c.rename_view("db.v", "db.r"), lambda c: c.view_exists("db.r")),
+    "dropped view": (lambda c: c.drop_view("db.v"), lambda c: not c.view_exists("db.v")),
 }
 
 
-@pytest.mark.parametrize("change", in_circles(ONE_LOOK, test=2))
+@pytest.mark.parametrize(
+    ("kind", "change", "committed"),
+    one_of_each(["sqlite", "postgres"], CHANGES, [True, False], test=5),
+)
 def test_a_lost_answer_is_looked_for_once_where_nobody_wants_it_again(
-    tmp_path: Path, change: str
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, change: str, committed: bool
 ) -> None:
     """No retries are one look, which finds the change; none at all would call it unknown."""
-    catalog = opened({**properties_of("sqlite", tmp_path), **NO_RETRIES})
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
+    catalog = opened({**properties_of(kind, tmp_path, url), **NO_RETRIES})
     assert isinstance(catalog, SqlCatalog)
     made_table(catalog, **NO_RETRIES)
-    act, is_done = ONE_LOOK[change]
-    break_commit(catalog, committed=True)
-    act(catalog)
-    assert is_done(opened(catalog.properties))
+    made_view(catalog, **NO_RETRIES)
+    files = metadata_files(catalog)
+    act, is_done = CHANGES[change]
+    break_commit(catalog, committed=committed)
+    if committed:
+        act(catalog)
+    else:
+        with pytest.raises(CommitFailedError) as caught:
+            act(catalog)
+        assert "s3cr3t" not in str(caught.value)
+        assert metadata_files(catalog) == files
+    assert is_done(opened(catalog.properties)) is committed
+
+
+@pytest.mark.parametrize("change", ["commit", "several", "replaced view"])
+def test_no_answer_can_be_had(sql: SqlCatalog, change: str) -> None:
+    made_table(sql, **QUICK_CHECKS)
+    made_view(sql, **QUICK_CHECKS)
+    files = metadata_files(sql)
+    act, is_done = CHANGES[change]
+    break_commit(sql, committed=True)
+    with silent(sql), pytest.raises(CommitStateUnknownError, match="no file was") as caught:
+        act(sql)
+    assert "s3cr3t" not in str(caught.value)
+    assert len(metadata_files(sql)) == len(files) + 1
+    assert is_done(sql)
 
 
 def test_a_failing_statement_leaves_no_file(sql: SqlCatalog) -> None:

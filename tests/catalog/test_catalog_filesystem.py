@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from catalog_cases import made_table, new_metadata, opened, properties_of, set_properties
 
+from frazil.catalog.pointer.versions import EXTENSIONS, HINT, SeenVersions, VersionFolder
 from frazil.errors import (
     CommitFailedError,
     MissingFileError,
@@ -218,3 +219,28 @@ def test_a_failed_creation_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="full"):
         catalog.create_table("db.t", metadata)
     assert catalog.list_namespaces("db") == []
+
+
+class TellingIO(FileIO):
+    """A local disk that tells of several files at once."""
+
+    def marks(self, path: str, names: Sequence[str]) -> Mapping[str, str]:
+        found = {name: Path(path) / name for name in names}
+        return {name: str(each.stat().st_size) for name, each in found.items() if each.exists()}
+
+
+@pytest.mark.parametrize("later", [1, 2])
+@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize("seen", EXTENSIONS)
+def test_a_version_of_any_name_is_found(
+    tmp_path: Path, seen: str, extension: str, later: int
+) -> None:
+    versions = VersionFolder(TellingIO(), str(tmp_path))
+    (tmp_path / HINT).write_text("1")
+    (tmp_path / f"v1{seen}").write_text("{}")
+    known = SeenVersions()
+    assert known.current(versions) == versions.find(1)
+    assert known.mark_of(versions, str(tmp_path / f"v1{seen}")) == "2 1"
+    assert known.mark_of(versions, str(tmp_path / "v2.metadata.json")) is None
+    (tmp_path / f"v{later}{extension}").write_text("{}")
+    assert known.current(versions) == versions.current()

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from catalog_cases import (
     KINDS,
+    QUICK_CHECKS,
     S3_KINDS,
     made_table,
     new_metadata,
@@ -38,10 +39,6 @@ from frazil.errors import (
 )
 from frazil.format.changes import SetProperties
 
-QUICK_CHECKS = {
-    "commit.status-check.num-retries": "1",
-    "commit.status-check.min-wait-ms": "1",
-}
 TRIMMING = {
     "write.metadata.previous-versions-max": "1",
     "write.metadata.delete-after-commit.enabled": "true",

@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from catalog_cases import made_table, new_metadata, opened, properties_of, set_properties_retrying
-from test_catalog_faults import QUICK_CHECKS, break_commit, silent
+from test_catalog_faults import QUICK_CHECKS, break_commit
 
 from ci_share import one_of_each
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Capability, Catalog, TableCommit
 from frazil.errors import (
     CommitFailedError,
-    CommitStateUnknownError,
     ConflictError,
     FrazilError,
     NoSuchNamespaceError,
@@ -30,24 +28,17 @@ from frazil.errors import (
 )
 from frazil.format import changes as C
 from frazil.format.new_table import creation_updates
+from programs import forked
 
 A, B, NEW = ("db", "a"), ("db", "b"), ("db", "new")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def properties(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    return properties_of(request.param, tmp_path, url)
-
-
 @pytest.fixture
-def catalog(properties: dict[str, str]) -> Iterator[SqlCatalog]:
-    made = opened(properties)
-    assert isinstance(made, SqlCatalog)
+def catalog(sql: SqlCatalog) -> SqlCatalog:
+    """The catalog with two tables."""
     for name in ("db.a", "db.b"):
-        made_table(made, name, **QUICK_CHECKS)
-    yield made
-    made.close()
+        made_table(sql, name, **QUICK_CHECKS)
+    return sql
 
 
 def change(name: tuple[str, ...], *requirements: C.Requirement, **values: str) -> TableCommit:
@@ -198,16 +189,6 @@ def test_a_lost_answer(
     assert rival.table_exists(NEW) == committed
 
 
-def test_no_answer_can_be_had_and_nothing_is_deleted(catalog: SqlCatalog) -> None:
-    files = metadata_files(catalog)
-    break_commit(catalog, committed=True)
-    with silent(catalog), pytest.raises(CommitStateUnknownError, match="no file was") as caught:
-        catalog.commit_tables([change(A, n="1"), change(B, n="1"), creation(catalog)])
-    assert "s3cr3t" not in str(caught.value)
-    assert len(metadata_files(catalog) - files) == 3
-    assert held(catalog) == ("1", "1")
-
-
 def test_tables_are_loaded_as_of_one_moment(catalog: SqlCatalog) -> None:
     load = catalog.loading_as_of_now()
     first = load(A)
@@ -291,23 +272,9 @@ def write_together(properties: dict[str, str], number: int, commits: int) -> Non
     catalog.close()
 
 
-def in_child(run: Any, *args: Any) -> int:
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            run(*args)
-            status = 0
-        finally:
-            os._exit(status)
-    return child
-
-
-def test_no_reader_sees_one_table_without_the_other(
-    catalog: SqlCatalog, properties: dict[str, str]
-) -> None:
+def test_no_reader_sees_one_table_without_the_other(catalog: SqlCatalog) -> None:
     writers, commits = 3, 4
-    children = [in_child(write_together, properties, i, commits) for i in range(writers)]
+    children = [forked(write_together, catalog.properties, i, commits) for i in range(writers)]
     seen = set()
     with ThreadPoolExecutor(1) as pool:
         ends = pool.submit(lambda: [os.waitpid(child, 0)[1] for child in children])
@@ -322,10 +289,8 @@ def test_no_reader_sees_one_table_without_the_other(
     assert len(seen) > 1
 
 
-def test_two_that_take_the_same_tables_in_other_orders_do_not_deadlock(
-    catalog: SqlCatalog, properties: dict[str, str]
-) -> None:
-    catalogs = [opened(properties) for _ in range(2)]
+def test_two_that_take_the_same_tables_in_other_orders_do_not_deadlock(catalog: SqlCatalog) -> None:
+    catalogs = [opened(catalog.properties) for _ in range(2)]
 
     def run(number: int) -> int:
         done = 0

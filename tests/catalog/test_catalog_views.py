@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from catalog_cases import (
     BEHIND_A_SERVER,
+    QUICK_CHECKS,
     made_table,
     new_metadata,
     opened,
@@ -17,9 +18,13 @@ from catalog_cases import (
     properties_of,
     rest_properties,
 )
+from pyiceberg.view.metadata import ViewMetadata as PyIcebergView
+from test_catalog_faults import break_commit
+from test_catalog_peers import columns, peer, v0_database
 from view_cases import SCHEMA, files_of, made_view, refused, replaced, sql_of, version
 
-from frazil.catalog.protocol import Capability, Catalog
+from frazil.catalog.pointer.sql import SqlCatalog
+from frazil.catalog.protocol import Capability, Catalog, LoadedView
 from frazil.errors import (
     CommitFailedError,
     InvalidMetadataError,
@@ -34,7 +39,12 @@ from frazil.errors import (
     ViewAlreadyExistsError,
 )
 from frazil.format.changes import RemoveProperties, SetProperties
-from frazil.format.views import AssertViewUUID, replacing_updates
+from frazil.format.views import (
+    AssertViewUUID,
+    parse_view_metadata,
+    replacing_updates,
+    view_metadata_to_bytes,
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres", *BEHIND_A_SERVER])
@@ -229,3 +239,69 @@ def test_folders_have_no_views(tmp_path: Path) -> None:
     assert not catalog.can(Capability.VIEWS)
     assert not catalog.view_exists("db.v")
     refused(catalog, "filesystem catalog lake has no views")
+
+
+# -- as rows of a database: lost answers, older databases, PyIceberg beside them -------------------
+
+
+def test_a_stale_writer_loses_and_leaves_nothing(sql: SqlCatalog) -> None:
+    view = made_view(sql)
+    replaced(sql, "SELECT 2 AS a")
+    files = files_of(view)
+    with pytest.raises(CommitFailedError, match="first"):
+        replaced(sql, "SELECT 3 AS a", base=view)
+    with pytest.raises(CommitFailedError, match="uuid"):
+        sql.commit_view("db.v", [AssertViewUUID("other")], [SetProperties({"a": "b"})])
+    assert files_of(view) == files
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_lost_answer_while_others_replace(sql: SqlCatalog, committed: bool) -> None:
+    """Another's two replacements follow before the catalog is asked what became of ours."""
+    made_view(sql, **QUICK_CHECKS)
+    other = opened(sql.properties)
+    real = sql._view_took_place
+
+    def later(base: LoadedView | None, view: LoadedView) -> bool | None:
+        for number in (7, 8):
+            replaced(other, f"SELECT {number} AS a")
+        return real(base, view)
+
+    sql._view_took_place = later  # type: ignore[method-assign]
+    break_commit(sql, committed=committed)
+    if committed:
+        replaced(sql, "SELECT 2 AS a")
+        assert len(other.load_view("db.v").metadata.versions) == 4
+    else:
+        with pytest.raises(CommitFailedError):
+            replaced(sql, "SELECT 2 AS a")
+        assert len(other.load_view("db.v").metadata.versions) == 3
+    other.close()
+
+
+def test_pyiceberg_beside_views(tmp_path: Path) -> None:
+    """PyIceberg knows the format, and its SQL catalog takes no view for a table."""
+    catalog = opened(properties_of("sqlite", tmp_path))
+    made_view(catalog, comment="one")
+    made_table(catalog, "db.t")
+    metadata = replaced(catalog, "SELECT 2 AS a").metadata
+    theirs = PyIcebergView.model_validate_json(view_metadata_to_bytes(metadata))
+    assert theirs.versions[1].representations[0].root.sql == "SELECT 2 AS a"
+    assert parse_view_metadata(theirs.model_dump_json(by_alias=True).encode()) == metadata
+    other = peer(tmp_path)
+    assert other.list_tables("db") == [("db", "t")]
+    assert not other.table_exists("db.v")
+
+
+def test_the_older_schema_has_no_views(tmp_path: Path) -> None:
+    """As JdbcCatalog: rows of V0 have no type, and V1 is asked for by name."""
+    v0_database(tmp_path)
+    catalog = opened(properties_of("sqlite", tmp_path))
+    catalog.create_namespace("db")
+    assert not catalog.can(Capability.VIEWS)
+    assert not catalog.view_exists("db.v")
+    refused(catalog, r"jdbc\.schema-version")
+    newer = opened({**properties_of("sqlite", tmp_path), "jdbc.schema-version": "V1"})
+    assert newer.can(Capability.VIEWS)
+    made_view(newer)
+    assert "iceberg_type" in columns(tmp_path)

@@ -26,7 +26,6 @@ from frazil.errors import (
 )
 from frazil.storage.files import local_path
 from glue_server import Fault, GlueServer
-from programs import run_program
 
 ONE_TRY = {"glue.max-retries": "0"}
 SECRET = "made-up-secret-of-tests"
@@ -352,20 +351,6 @@ def test_a_rename_takes_no_name(glue: GlueServer, catalog: GlueCatalog) -> None:
 
 
 # -- races and secrets -------------------------------------------------------------------------
-
-
-def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
-    with closing(opened(properties)) as catalog:
-        made_table(catalog, **{"write.metadata.previous-versions-max": "1000"})
-        worker = Path(__file__).with_name("catalog_worker.py")
-        acknowledged = run_program(worker, properties, 3, 6).split()
-        table = catalog.load_table("db.t")
-        assert isinstance(catalog, GlueCatalog)
-        assert len(files(catalog)) == 19
-    done = {name for name, value in table.metadata.properties.items() if value == "done"}
-    assert done == set(acknowledged)
-    assert len(done) == 18
-    assert len(table.metadata.metadata_log) == 18
 
 
 def test_no_secret_is_shown(properties: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
