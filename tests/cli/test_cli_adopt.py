@@ -1,15 +1,11 @@
 """`frazil adopt`: tables of a folder and of other catalogs get names in a catalog of SQLite."""
 
-import json
-from pathlib import Path
-
 import pytest
 import yaml
-from click.testing import CliRunner
+from commands import actions, adopt, everything_below, rows
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 
 from frazil.catalog.config import load_catalog
-from frazil.cli import main
 from frazil.format.changes import SetProperties
 from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
@@ -44,33 +40,13 @@ def newest(folder, name, version=1):
     return (folder.joinpath(*name.split(".")) / "metadata" / f"v{version}.metadata.json").as_uri()
 
 
-def frazil(*words, code=0):
-    result = CliRunner().invoke(main, ["--warehouse", "new", "adopt", *map(str, words)])
-    assert result.exit_code == code, (result.output, result.exception)
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.stdout if "--json" in words else result.output
-
-
-def rows(*words, code=0, key="table"):
-    document = json.loads(frazil(*words, "--json", code=code))
-    return {row[key]: row for row in document["tables"]}
-
-
-def actions(*words, code=0):
-    return {name: row["action"] for name, row in rows(*words, code=code).items()}
-
-
 def lake():
     return load_catalog(warehouse="new")
 
 
-def everything_below(folder):
-    return {path: path.is_dir() or path.read_bytes() for path in Path(folder).rglob("*")}
-
-
 def test_a_dry_run_shows_what_would_be_done_and_changes_nothing(home, old):
     before = everything_below(home)
-    text = frazil(old)
+    text = adopt(old)
     assert text.splitlines()[0].split() == ["source", "table", "action", "version", "metadata"]
     assert text.splitlines()[2].split() == ["db.b", "db.b", "register", "2", newest(old, "db.b", 2)]
     assert "3 register\nnew namespaces: db, deep.er\nnothing was changed: --apply" in text
@@ -78,7 +54,7 @@ def test_a_dry_run_shows_what_would_be_done_and_changes_nothing(home, old):
     lake_there = load_catalog(warehouse="new")
     lake_there.create_namespace("db")
     before = everything_below(home)
-    assert "new namespaces: deep.er\n" in frazil(old)
+    assert "new namespaces: deep.er\n" in adopt(old)
     assert everything_below(home) == before
 
 
@@ -99,8 +75,8 @@ def test_adopted_tables_are_those_of_the_folder(home, old):
 
 
 def test_a_second_run_says_what_exists(old):
-    frazil(old, "--apply")
-    text = frazil(old, "--apply")
+    adopt(old, "--apply")
+    text = adopt(old, "--apply")
     assert "3 exists\n" in text
     assert "registered" not in text
     lake().commit_table("db.a", [], [SetProperties({"owner": "me"})])
@@ -116,7 +92,7 @@ def test_what_cannot_be_adopted_is_said_and_the_others_are(home, old):
     other = lake()
     made(other, "db.a")
     made(load_catalog("rows", warehouse="old"), "db.rows")
-    text = frazil(old, "--apply", code=1)
+    text = adopt(old, "--apply", code=1)
     assert "2 failed, 2 registered\n" in text
     found = rows(old, code=1)
     assert {name: row["action"] for name, row in found.items()} == {
@@ -142,14 +118,6 @@ def test_one_namespace_gets_all_tables(home, old):
     }
     assert found["deep.a"]["reason"] == "db.a takes this name already"
     assert lake().list_tables("x.y") == [("x", "y", each) for each in "abc"]
-
-
-def test_no_table_gets_a_second_name(old):
-    frazil(old, "--apply")
-    found = rows(old, "--into", "again", "--apply", code=1)
-    assert {row["action"] for row in found.values()} == {"failed"}
-    assert "the catalog has this table as db.a" in found["again.a"]["reason"]
-    assert not lake().table_exists("again.a")
 
 
 def test_a_dropped_table_of_a_sql_catalog_comes_back_by_its_folder(home):
@@ -199,7 +167,7 @@ def test_a_configured_catalog_is_a_source(home):
     shop = load_catalog("shop")
     for name in ("sales.eu.orders", "sales.orders", "db.t"):
         made(shop, name)
-    assert "there is no namespace none" in frazil("shop/none", "--apply", code=1)
+    assert "there is no namespace none" in adopt("shop/none", "--apply", code=1)
     assert not (home / "new").exists()
     assert actions("shop") == dict.fromkeys(("db.t", "sales.eu.orders", "sales.orders"), "register")
     assert set(actions("shop/sales")) == {"sales.eu.orders", "sales.orders"}
@@ -223,7 +191,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_sources_that_are_refused(home, old, case):
     source, said = REFUSED[case]
-    text = frazil(source, "--apply", code=1)
+    text = adopt(source, "--apply", code=1)
     assert said in text
     assert "hush-hush" not in text
     assert not (home / "new").exists()

@@ -1,17 +1,15 @@
 """`frazil adopt` with views: of a database and of a server, into both, dry first."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from catalog_cases import SCHEMA, made_table
-from click.testing import CliRunner
+from commands import actions, adopt, everything_below, rows
 from view_cases import version
 
 from frazil.catalog.config import load_catalog
-from frazil.cli import main
 from frazil.format.changes import SetProperties
 from requirements_catalog import RequirementsCatalog
 from rest_server import Server, served
@@ -48,28 +46,9 @@ def shop(home):
     return stocked()
 
 
-def frazil(*words, code=0, into=("--warehouse", "new")):
-    result = CliRunner().invoke(main, [*into, "adopt", *words])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result.stdout if "--json" in words else result.output
-
-
-def rows(*words, code=0, key="table", **more):
-    document = json.loads(frazil(*words, "--json", code=code, **more))
-    return {row[key]: row for row in document["tables"]}
-
-
-def actions(*words, code=0, **more):
-    return {name: row["action"] for name, row in rows(*words, code=code, **more).items()}
-
-
-def everything_below(folder):
-    return {path: path.is_dir() or path.read_bytes() for path in Path(folder).rglob("*")}
-
-
 def test_a_dry_run_shows_views_and_changes_nothing(home, shop):
     before = everything_below(home)
-    lines = frazil("shop").splitlines()
+    lines = adopt("shop").splitlines()
     assert lines[0].split() == ["kind", "source", "table", "action", "version", "metadata"]
     place = shop.load_view("db.v").metadata_location
     assert lines[3].split() == ["view", "db.v", "db.v", "register", "1", place]
@@ -133,10 +112,11 @@ def test_what_cannot_be_adopted_is_said_and_the_others_are(home, shop):
     assert "db.v is another view" in rows("shop", code=1)["db.v"]["reason"]
 
 
-def test_no_view_gets_a_second_name(home, shop):
-    frazil("shop", "--apply")
+def test_nothing_gets_a_second_name(home, shop):
+    adopt("shop", "--apply")
     found = rows("shop", "--into", "again", "--apply", code=1)
     assert {row["action"] for row in found.values()} == {"failed"}
+    assert "the catalog has this table as db.t" in found["again.t"]["reason"]
     assert "the catalog has this view as db.v" in found["again.v"]["reason"]
     assert not load_catalog(warehouse="new").namespace_exists("again")
 

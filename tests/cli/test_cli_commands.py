@@ -1,4 +1,4 @@
-"""Every command of `frazil` on a small table, for people and for programs."""
+"""Every command of `frazil` on a small table, for programs; `golden` has what people see."""
 
 import datetime as dt
 import json
@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from ci_share import in_circles
 from frazil.cli import main
-from programs import run_program
 
 
 def lines(text):
@@ -42,9 +41,6 @@ def test_describe(run, place):
     assert facts["metadata"] == table.metadata_location
     assert facts["snapshot"]["snapshot"] == table.current_snapshot.snapshot_id
     assert facts["snapshot"]["records"] == 5
-    shown = lines(run("describe", "db.trips"))
-    assert ["partitioned by", "day(ts)"] in shown
-    assert ["1", "id", "long", "yes", "the key"] in shown
     assert "the table is empty" in run("describe", "db.empty")
     assert document(run("describe", "db.empty", "--json"))["snapshot"] is None
 
@@ -57,17 +53,9 @@ def test_history_and_snapshots(run, place):
     assert [row["parent_id"] for row in history] == [None, *ids[:-1]]
     when = dt.datetime.fromisoformat(history[0]["made_current_at"])
     assert when.timestamp() * 1000 == table.metadata.snapshots[0].timestamp_ms
-    shown = run("history", "db.trips").splitlines()
-    assert len(shown) == 4
-    assert f"{when.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z" in shown[1]
     rows = document(run("snapshots", "db.trips", "--json"))
     assert [row["operation"] for row in rows] == ["append", "append", "delete"]
     assert rows[0]["summary"]["added-records"] == "4"
-    people = lines(run("snapshots", "db.trips"))
-    assert people[0][2:] == [
-        "operation", "added rows", "deleted rows", "rows", "files", "delete files",
-    ]  # fmt: skip
-    assert people[1][2:] == ["append", "4", "0", "4", "2", "0"]
     for command in ("history", "snapshots", "refs"):
         assert len(lines(run(command, "db.empty"))) == 1
         assert document(run(command, "db.empty", "--json")) == []
@@ -92,8 +80,6 @@ def test_partitions(run):
     rows = document(run("partitions", "db.trips", "--json"))
     counts = {row["partition"]["ts_day"]: row["record_count"] for row in rows}
     assert counts == {"2024-01-01": 3, "2024-01-02": 2}
-    shown = {row[0]: row[1] for row in lines(run("partitions", "db.trips"))[1:]}
-    assert shown == {"ts_day=2024-01-01": "3", "ts_day=2024-01-02": "2"}
     assert lines(run("partitions", "db.empty"))[1][:2] == ["the whole table", "0"]
 
 
@@ -102,7 +88,6 @@ def test_refs_and_properties(run, place):
     refs = {row["name"]: row for row in document(run("refs", "db.trips", "--json"))}
     assert (refs["main"]["type"], refs["main"]["snapshot_id"]) == ("BRANCH", last.snapshot_id)
     assert (refs["v1"]["type"], refs["v1"]["snapshot_id"]) == ("TAG", first.snapshot_id)
-    assert ["owner", "me"] in lines(run("properties", "db.trips"))
     properties = document(run("properties", "db.trips", "--json"))
     assert properties["owner"] == "me"
     assert "hush" not in run("properties", "db.trips") + json.dumps(properties)
@@ -249,14 +234,6 @@ def test_credentials_are_never_shown(run, case):
     assert result.exit_code == 1
     assert "S3cr3tPw" not in result.output
     assert result.output.startswith("Error: ")
-
-
-@pytest.mark.check
-def test_the_command_itself(place):
-    """In a process of its own, with a Spark of its own."""
-    words = ["scan", "db.trips", "--where", "id < 2", "--json"]
-    printed = run_program("frazil.cli", "--warehouse", place[0], *words)
-    assert sorted(row["id"] for row in json.loads(printed)) == [0, 1]
 
 
 def test_statistics_are_computed(run, place):

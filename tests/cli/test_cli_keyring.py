@@ -6,11 +6,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import yaml
-from click.testing import CliRunner
+from commands import catalogs_of, frazil
 
 from frazil.catalog.config import load_catalog, resolve
-from frazil.cli import main
 from frazil.errors import ConfigurationError
 
 keyring = pytest.importorskip("keyring")
@@ -55,16 +53,6 @@ def box():
     keyring.set_keyring(made)
     yield made
     keyring.set_keyring(before)
-
-
-def frazil(*words, code=0, typed=None):
-    result = CliRunner().invoke(main, words, input=typed)
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def catalogs_of(path):
-    return yaml.safe_load(path.read_text())["catalog"]
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 import pyspark
 import pytest
 import yaml
-from click.testing import CliRunner
+from commands import catalogs_of, frazil
 
 from frazil.catalog.config_edits import variable_of
-from frazil.cli import main
 from frazil.cli.commands.setup import places, versions
 
 FILE = """\
@@ -28,16 +27,6 @@ catalog:   # of all engines
 # nothing to do with catalogs
 max-workers: 4
 """
-
-
-def frazil(*words, code=0):
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def catalogs_of(path):
-    return yaml.safe_load(path.read_text())["catalog"]
 
 
 def mode_of(path):
@@ -221,16 +210,6 @@ def test_the_doctor_looks_at_versions_and_extras(home):
     assert all(line.startswith("ok ") for line in lines)
 
 
-PYTHONS = {"3.14.0": "ok", "3.15.0": "warning", "3.10.2": "failed"}
-
-
-@pytest.mark.parametrize("number", PYTHONS)
-def test_a_python_beside_those_that_are_tested(monkeypatch, number):
-    monkeypatch.setattr(versions.platform, "python_version", lambda: number)
-    found = next(versions.version_findings())
-    assert (found.check, found.state) == ("Python", PYTHONS[number])
-
-
 @pytest.mark.parametrize(("number", "state"), [("3.5.1", "failed"), ("{}.5-ours-1", "ok")])
 def test_pyspark_beside_the_spark_of_spark_home(home, monkeypatch, number, state):
     number = number.format(".".join(pyspark.__version__.split(".")[:2]))
@@ -346,13 +325,17 @@ VERSIONS = {
     "a number of two digits": ("pyarrow", "9.9", "failed"),
     "one to come": ("pyarrow", "27.0.0rc1", "ok"),
     "none": ("pyarrow", None, "failed"),
+    "a Python": ("python", "3.14.0", "ok"),
+    "a Python that is not tested": ("python", "3.15.0", "warning"),
+    "a Python below": ("python", "3.10.2", "failed"),
 }
 
 
 @pytest.mark.parametrize("case", VERSIONS)
 def test_versions_beside_their_limits(case, monkeypatch):
     package, found, state = VERSIONS[case]
-    there = {"pyspark": "4.3.0", "pyarrow": "26.0.1", package: found}
+    there = {"python": "3.11.2", "pyspark": "4.3.0", "pyarrow": "26.0.1", package: found}
+    monkeypatch.setattr(versions.platform, "python_version", lambda: there["python"])
     monkeypatch.setattr(versions, "requires", lambda _: STATED)
     monkeypatch.setattr(versions, "_installed", there.get)
     monkeypatch.setattr(versions, "pyspark_version", lambda: there["pyspark"])
