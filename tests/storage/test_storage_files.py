@@ -45,55 +45,6 @@ def test_names_are_literal_in_every_spelling_of_a_path(
     assert not io.exists(path)
 
 
-@pytest.mark.parametrize("name", [n for n in ODD_NAMES if n not in ("#1", "q?x")])
-def test_remote_names_are_literal(io: FileIO, name: str) -> None:
-    base = f"memory://bucket-{time.monotonic_ns()}"
-    io.create(f"{base}/d/{name}", b"1")
-    io.create(f"{base}/d/other", b"22")
-    assert {found.path: found.size for found in io.list(f"{base}/d")} == {
-        f"{base}/d/{name}": 1,
-        f"{base}/d/other": 2,
-    }
-    assert io.delete_many([f"{base}/d/{name}", f"{base}/d/missing"]) == {}
-    assert io.list_folder(f"{base}/d") == (("other", False),)
-
-
-@pytest.mark.parametrize("base", ["local", "memory"])
-def test_create_keeps_the_file_that_is_there(io: FileIO, tmp_path: Path, base: str) -> None:
-    path = f"{tmp_path}/f" if base == "local" else f"memory://c{time.monotonic_ns()}/f"
-    io.create(path, b"first")
-    with pytest.raises(AlreadyExistsError, match="exists"):
-        io.create(path, b"second")
-    with pytest.raises(AlreadyExistsError):
-        io.write(path, b"second")
-    assert io.read(path) == b"first"
-    io.write(path, b"third", overwrite=True)
-    assert io.read(path) == b"third"
-    assert io.read_range(path, offset=1, length=3) == b"hir"
-    with io.open_input(path) as stream:
-        stream.seek(2)
-        assert stream.read() == b"ird"
-
-
-@pytest.mark.parametrize("base", ["local", "memory"])
-@pytest.mark.parametrize("size", [0, 7, (2 << 20) + 1])
-def test_an_upload_keeps_the_file_that_is_there(
-    io: FileIO, tmp_path: Path, base: str, size: int
-) -> None:
-    target = f"{tmp_path}/t/u/f" if base == "local" else f"memory://c{time.monotonic_ns()}/u/f"
-    source = tmp_path / "a%20 b"
-    source.write_bytes(os.urandom(size))
-    io.upload(str(source), target)
-    assert io.read(target) == source.read_bytes()
-    with pytest.raises(AlreadyExistsError, match="exists"):
-        io.upload(str(source), target)
-    if base == "local":
-        assert os.listdir(tmp_path / "t/u") == ["f"]
-    with pytest.raises(MissingFileError):
-        io.upload(f"{tmp_path}/none", f"{target}2")
-    assert not io.exists(f"{target}2")
-
-
 def test_one_of_many_creators_wins(io: FileIO, tmp_path: Path) -> None:
     won: list[int] = []
     gate = threading.Barrier(8)
@@ -145,17 +96,6 @@ def test_create_works_where_there_are_no_hard_links(
     assert sorted(os.listdir(tmp_path)) == ["g", "h"]
 
 
-@pytest.mark.parametrize("base", ["local", "memory"])
-def test_missing_files_are_typed(io: FileIO, tmp_path: Path, base: str) -> None:
-    path = f"{tmp_path}/no" if base == "local" else "memory://none/no"
-    for call in (io.read, io.size, io.delete, io.open_input):
-        with pytest.raises(MissingFileError, match="no"):
-            call(path)
-    assert not io.exists(path)
-    assert list(io.list(path)) == []
-    assert io.delete_many([path]) == {}
-
-
 @pytest.mark.parametrize(
     "path", ["\x00", "a\x00b", "x" * 5000, "/" + "y" * 300 + "/z", "\ud800"], ids=range(5)
 )
@@ -178,19 +118,6 @@ def test_deleting_reports_failures_by_path(io: FileIO, tmp_path: Path) -> None:
     assert list(failures) == [f"{tmp_path}/d"]
     assert isinstance(failures[f"{tmp_path}/d"], StorageError)
     assert not (tmp_path / "f").exists()
-
-
-def test_renames(io: FileIO, tmp_path: Path) -> None:
-    io.create(f"{tmp_path}/a", b"a")
-    io.create(f"{tmp_path}/b", b"b")
-    with pytest.raises(AlreadyExistsError, match=f"{tmp_path}/b exists"):
-        io.rename_if_absent(f"{tmp_path}/a", f"file://{tmp_path}/b")
-    io.rename_if_absent(f"{tmp_path}/a", f"{tmp_path}/c")
-    io.move(f"{tmp_path}/c", f"{tmp_path}/b")
-    assert [(f.path, f.size) for f in io.list(str(tmp_path))] == [(f"{tmp_path}/b", 1)]
-    assert io.read(f"{tmp_path}/b") == b"a"
-    with pytest.raises(StorageError, match="stores differ"):
-        io.move(f"{tmp_path}/b", "memory://x/b")
 
 
 def test_hadoop_checksums_do_not_outlive_their_file(io: FileIO, tmp_path: Path) -> None:
@@ -316,7 +243,16 @@ def test_an_unknown_scheme_is_unsupported() -> None:
         FileIO().read("nosuch://bucket/x")
 
 
-def test_another_store_is_no_place_to_rename_to(io: FileIO) -> None:
+def test_another_store_is_no_place_to_rename_to(io: FileIO, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="stores differ"):
+        io.move(f"{tmp_path}/b", "memory://x/b")
     for target in ("memory://x/f", "gs://c/f", "abfss://c@two.dfs.core.windows.net/f"):
         with pytest.raises(StorageError, match="stores differ"):
             io.move("abfss://c@one.dfs.core.windows.net/f", target)
+
+
+def test_jars_on_the_path_are_not_asked_for_plug_ins(tmp_path: Path) -> None:
+    """Of what the import of the stores costs in Python workers of Spark."""
+    printed = run_program(Path(__file__).with_name("imported_stores.py"), tmp_path).split()
+    assert "some.zip" in printed
+    assert "some.jar" not in printed

@@ -9,7 +9,6 @@ import logging
 import os
 import pickle
 import socket
-from collections.abc import Iterator
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 from pathlib import Path
@@ -27,7 +26,6 @@ from frazil.errors import (
     StorageError,
     UnsupportedError,
 )
-from frazil.spark.hadoop.driver import FileServer
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
 from frazil.spark.hadoop.java_errors import python_error
 from frazil.spark.hadoop.statuses import FileStatus, alternatives, marks_of, statuses_of
@@ -41,22 +39,6 @@ from frazil.storage.files import FileIO
 ODD_NAMES = ["a b", "a%20b", "a%2Fb", "[x]", "{y}", "k=v", "ü", "#1", "q?x", "*", "~", "a'b"]
 ODD_NAMES += ["x; isDirectory=true; modification_time=1; access_time=2", "a\nb", "-", "\\"]
 VIEW = "fs.viewfs.mounttable.{}.link./lake"
-
-
-@pytest.fixture
-def place(spark: Any, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """A folder in a view, and where it lies."""
-    name = f"v{abs(hash(tmp_path)):x}"
-    (tmp_path / "lake").mkdir()
-    spark.conf.set(VIEW.format(name), f"file://{tmp_path}/lake")
-    yield f"viewfs://{name}/lake", tmp_path / "lake"
-    spark.conf.unset(VIEW.format(name))
-
-
-@pytest.fixture
-def here(spark: Any, place: tuple[str, Path]) -> FileIO:
-    """The files, beside the session."""
-    return FileIO({"io": "hadoop"}, stores=stores_of({"io": "hadoop"}, spark))
 
 
 @pytest.fixture(params=["here", "elsewhere"])
@@ -88,60 +70,6 @@ def test_names_are_literal(io: FileIO, place: tuple[str, Path]) -> None:
         assert not io.exists(path)
         io.delete_empty_folder(f"{base}/{name}")
         assert names_in(folder) == []
-
-
-@pytest.mark.parametrize("size", in_circles([0, 5, 9_000, (9 << 20) + 1], test=1))
-def test_content_comes_back(io: FileIO, place: tuple[str, Path], tmp_path: Path, size: int) -> None:
-    base, folder = place
-    content = os.urandom(size)
-    (tmp_path / "source").write_bytes(content)
-    io.create(f"{base}/a", content)
-    io.upload(str(tmp_path / "source"), f"{base}/d/b")
-    io.write(f"{base}/c", b"before")
-    io.write(f"{base}/c", content, overwrite=True)
-    for path in ("a", "d/b", "c"):
-        assert (folder / path).read_bytes() == content
-        assert io.read(f"{base}/{path}") == content
-        assert io.size(f"{base}/{path}") == size
-        with io.open_input(f"{base}/{path}") as stream:
-            stream.seek(-min(size, 3), 2)
-            assert stream.read() == content[-3:]
-    assert (names_in(folder), names_in(folder / "d")) == (["a", "c", "d"], ["b"])
-
-
-@pytest.mark.parametrize(
-    ("offset", "length", "expected"),
-    [(0, 5, b"01234"), (3, 100, b"3456789"), (9, 1, b"9"), (0, 0, b""), (10, 1, b""), (25, 5, b"")],
-)
-def test_ranges_end_with_the_file(
-    io: FileIO, place: tuple[str, Path], offset: int, length: int, expected: bytes
-) -> None:
-    base, _ = place
-    io.create(f"{base}/f", b"0123456789")
-    assert io.read_range(f"{base}/f", offset=offset, length=length) == expected
-    with pytest.raises(MissingFileError):
-        io.read_range(f"{base}/none", offset=offset, length=length)
-
-
-def test_a_name_is_taken_once(io: FileIO, place: tuple[str, Path], tmp_path: Path) -> None:
-    base, folder = place
-    (tmp_path / "other").write_bytes(b"other")
-    io.create(f"{base}/f", b"first")
-    for make in (
-        lambda: io.create(f"{base}/f", b"second"),
-        lambda: io.upload(str(tmp_path / "other"), f"{base}/f"),
-        lambda: io.rename_if_absent(f"{base}/g", f"{base}/f"),
-    ):
-        io.write(f"{base}/g", b"g", overwrite=True)
-        with pytest.raises(AlreadyExistsError, match="exists"):
-            make()
-    io.create_unique(f"{base}/f", b"first")
-    assert io.read(f"{base}/f") == b"first"
-    io.rename_if_absent(f"{base}/g", f"{base}/h")
-    io.move(f"{base}/h", f"{base}/f")
-    assert io.read(f"{base}/f") == b"g"
-    io.move(f"{base}/f", f"{base}/new/folder/f")
-    assert (names_in(folder), names_in(folder / "new/folder")) == (["new"], ["f"])
 
 
 def test_a_file_of_a_killed_writer_is_written_anew(io: FileIO, place: tuple[str, Path]) -> None:
@@ -191,31 +119,6 @@ def test_a_file_is_no_folder_that_holds_itself(io: FileIO, place: tuple[str, Pat
         io.list_folder(f"{base}/f/f")
     # A view tells no marks: it may lead to a store whose times are coarse.
     assert io.marks(f"{base}/f", ["f"]) is None
-
-
-def test_what_is_missing_is_typed(io: FileIO, place: tuple[str, Path]) -> None:
-    base, _ = place
-    for path in (f"{base}/none", f"{base}/d/none"):
-        for call in (io.read, io.size, io.delete, io.open_input, io.list_folder):
-            with pytest.raises(MissingFileError, match="none"):
-                call(path)
-        with pytest.raises(MissingFileError, match="none"):
-            io.move(path, f"{base}/other")
-        assert not io.exists(path)
-        assert not io.is_folder(path)
-        assert list(io.list(path)) == []
-        assert io.delete_many([path]) == {}
-        io.delete_folder(path)
-        io.delete_empty_folder(path)
-
-
-def test_many_files_go_at_once(io: FileIO, place: tuple[str, Path]) -> None:
-    base, folder = place
-    (folder / "d").mkdir()
-    for number in range(40):
-        (folder / "d" / f"{number:02}").write_bytes(b"1")
-    assert io.delete_many(f"{base}/d/{number:02}" for number in range(20)) == {}
-    assert names_in(folder / "d") == [str(number) for number in range(20, 40)]
 
 
 def test_a_local_disk_takes_no_commits(io: FileIO, place: tuple[str, Path]) -> None:
@@ -270,13 +173,6 @@ def test_nobody_without_the_key_is_answered(spark: Any, here: FileIO) -> None:
         prove_as_client(connection, b"guessed")
 
 
-@pytest.mark.parametrize("port", ["65536", "-1", "http"])
-def test_what_is_no_port_is_refused(spark: Any, session: Any, port: str) -> None:
-    session(**{"frazil.files.port": port})
-    with pytest.raises(ConfigurationError, match=f"'{port}': it must be a port"):
-        FileServer.started(spark, HadoopStores)
-
-
 def test_an_executor_that_does_not_reach_the_driver_says_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = taken.getsockname()
@@ -285,9 +181,10 @@ def test_an_executor_that_does_not_reach_the_driver_says_so() -> None:
         io.read("hdfs://a/b")
 
 
-def test_a_port_that_is_none_is_refused(spark: Any, session: Any) -> None:
-    session(frazil__files__port="many")
-    with pytest.raises(ConfigurationError, match="'many'"):
+@pytest.mark.parametrize("port", ["65536", "-1", "http"])
+def test_what_is_no_port_is_refused(spark: Any, session: Any, port: str) -> None:
+    session(frazil__files__port=port)
+    with pytest.raises(ConfigurationError, match=f"'{port}': it must be a port"):
         pickle.dumps(stores_of({"io": "hadoop"}, spark))
 
 

@@ -11,7 +11,12 @@ import pytest
 from table_cases import data_file, make_table
 
 from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.errors import CommitNotSentError, ConfigurationError, StorageError
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitNotSentError,
+    ConfigurationError,
+    StorageError,
+)
 from frazil.planning.plan import plan
 from frazil.storage.files import FileIO
 from frazil.storage.paths import name_of
@@ -156,3 +161,29 @@ def test_waits_double_up_to_the_longest() -> None:
 def test_a_malformed_number_of_retries_is_refused(value: str) -> None:
     with pytest.raises(ConfigurationError, match=r"s3\.retry\.num-retries"):
         FileIO({"s3.region": "x", "s3.retry.num-retries": value}).exists("s3://bucket/f")
+
+
+def test_a_file_whose_first_answer_was_lost_is_ours_by_its_name_or_its_content(
+    server: CountedStore, bucket: str, tmp_path: Path
+) -> None:
+    """Of a name that others make too no one can tell whose such a file is."""
+    io = FileIO({**server.properties, "s3.retry.min-wait-ms": "1"})
+    lost = replace(FAULTS["answer lost"], verb="PUT")
+    server.fail(lost)
+    io.create_unique(f"{bucket}/unique", b"ours")
+    server.fail(lost)
+    for make, path in ((io.create_unique, "unique"), (io.create, "shared")):
+        with pytest.raises(AlreadyExistsError, match="exists"):
+            make(f"{bucket}/{path}", b"theirs")
+    assert io.read(f"{bucket}/unique") == b"ours"
+    for size in (0, 5, 9 << 20):
+        content = (bytes(range(251)) * (size // 251 + 1))[:size]
+        for name, changed in (("ours", content), ("x", content + b"x"), ("y", content[:-1] + b"x")):
+            (tmp_path / name).write_bytes(changed)
+        target = f"{bucket}/of{size}"
+        server.fail(lost)
+        io.upload_unique(str(tmp_path / "ours"), target)
+        assert io.read(target) == content
+        for name in "xy":
+            with pytest.raises(AlreadyExistsError, match="exists"):
+                io.upload_unique(str(tmp_path / name), target)

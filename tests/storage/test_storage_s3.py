@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from remote_stores import S3, check_literal_name
 
 from frazil.errors import AlreadyExistsError, MissingFileError, StorageError, UnsupportedError
 from frazil.storage.files import FileIO
-from s3_server import AnswersLost, s3_server
 
 
 @pytest.fixture
@@ -95,38 +92,3 @@ def test_refused_credentials_are_a_storage_error(s3: Any, io: FileIO, bucket: st
         with pytest.raises(StorageError) as caught:
             call(f"{bucket}/f")
         assert not isinstance(caught.value, MissingFileError | AlreadyExistsError)
-
-
-@pytest.fixture
-def forgetful() -> Iterator[tuple[FileIO, str]]:
-    """A store that takes each object's first write and says that it failed; a bucket there."""
-    with s3_server(AnswersLost) as server:
-        quick = {"s3.retry.min-wait-ms": "1"}
-        yield FileIO({**server.properties, **quick}), server.new_bucket(f"bucket-{uuid.uuid4()}")
-
-
-def test_a_unique_file_whose_first_answer_was_lost_is_there(forgetful: tuple[FileIO, str]) -> None:
-    io, bucket = forgetful
-    io.create_unique(f"{bucket}/unique", b"ours")
-    assert io.read(f"{bucket}/unique") == b"ours"
-    with pytest.raises(AlreadyExistsError, match="exists"):
-        io.create_unique(f"{bucket}/unique", b"theirs")
-    # Of a name that others make too no one can tell whose such a file is.
-    with pytest.raises(AlreadyExistsError, match="exists"):
-        io.create(f"{bucket}/shared", b"ours")
-
-
-@pytest.mark.parametrize("size", [0, 5, 9 << 20])
-def test_an_upload_whose_first_answer_was_lost_is_there(
-    forgetful: tuple[FileIO, str], tmp_path: Path, size: int
-) -> None:
-    io, bucket = forgetful
-    ours, other = tmp_path / "ours", tmp_path / "other"
-    content = (bytes(range(251)) * (size // 251 + 1))[:size]
-    ours.write_bytes(content)
-    io.upload_unique(str(ours), f"{bucket}/unique")
-    assert io.read(f"{bucket}/unique") == content
-    for changed in (content + b"x", content[:-1] + b"x"):
-        other.write_bytes(changed)
-        with pytest.raises(AlreadyExistsError, match="exists"):
-            io.upload_unique(str(other), f"{bucket}/unique")
