@@ -73,38 +73,55 @@ def manifest_of(
     io: FileIO,
     metadata: TableMetadata,
     name: str,
-    files: Sequence[DataFile],
+    files: Sequence[DataFile | ManifestEntry],
     *,
     spec: PartitionSpec,
     content: ManifestContent = ManifestContent.DATA,
+    snapshot_id: int = 1,
 ) -> ManifestFile:
-    """A manifest of version 2 with files that the snapshot 1 adds."""
+    """A manifest of version 2 with entries, or with files that the snapshot adds."""
     return avro.write_manifest(
         io,
         f"{metadata.location}/metadata/{name}.avro",
-        [ManifestEntry(status=EntryStatus.ADDED, data_file=file) for file in files],
+        [
+            each
+            if isinstance(each, ManifestEntry)
+            else ManifestEntry(status=EntryStatus.ADDED, data_file=each)
+            for each in files
+        ],
         spec=spec,
         schema=metadata.schema,
         format_version=2,
         content=content,
-        snapshot_id=1,
+        snapshot_id=snapshot_id,
     )
 
 
 def snapshot_of(
-    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], *, sequence_number: int
+    io: FileIO,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestFile],
+    *,
+    sequence_number: int,
+    snapshot_id: int = 1,
 ) -> Snapshot:
-    """The snapshot 1, whose list has these manifests."""
-    path = f"{metadata.location}/metadata/snap-1.avro"
+    """A snapshot whose list has these manifests; the one before it is its parent."""
+    path = f"{metadata.location}/metadata/snap-{snapshot_id}.avro"
     avro.write_manifest_list(
         io,
         path,
         manifests,
         format_version=2,
-        snapshot_id=1,
-        parent_snapshot_id=None,
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=snapshot_id - 1 or None,
         sequence_number=sequence_number,
     )
     return Snapshot(
-        snapshot_id=1, sequence_number=sequence_number, timestamp_ms=1, manifest_list=path
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=snapshot_id - 1 or None,
+        sequence_number=sequence_number,
+        timestamp_ms=metadata.last_updated_ms + snapshot_id,
+        manifest_list=path,
+        summary={"operation": "append"},
+        schema_id=0,
     )

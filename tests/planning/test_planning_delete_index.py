@@ -9,7 +9,14 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_planning_deletes import SCHEMA, SPECS, data_files, delete_files, frame_of
+from test_planning_deletes import (
+    SCHEMA,
+    SPECS,
+    data_files,
+    delete_files,
+    frame_of,
+    within_bounds,
+)
 
 from ci_share import examples
 from delete_rules import deletes_for
@@ -24,7 +31,7 @@ PATHS = [f"s3://b/t/data/f{i}.parquet" for i in range(8)]
 def test_runs_hold_what_scope_and_number_say(draw: st.DataObject, most_pairs: int) -> None:
     """Rules 176-181, 222; metrics leave out pairs, and only pairs that no row can be in."""
     data = [draw.draw(data_files(path)) for path in PATHS[: draw.draw(st.integers(1, 8))]]
-    deletes = [draw.draw(delete_files(data, i)) for i in range(draw.draw(st.integers(1, 8)))]
+    deletes = [draw.draw(delete_files(data, i)) for i in range(draw.draw(st.integers(0, 8)))]
     vectors = [d.data_file.referenced_data_file for d in deletes if d.data_file.is_deletion_vector]
     assume(len(vectors) == len(set(vectors)))
     by_rule = {
@@ -38,6 +45,11 @@ def test_runs_hold_what_scope_and_number_say(draw: st.DataObject, most_pairs: in
         index = _index(data, deletes)
     pairs = set(index.expanded().rows())
     assert set(exact.expanded().rows()) <= pairs <= by_rule
+    assert set(exact.expanded().rows()) == {
+        (i, j)
+        for i, j in by_rule
+        if within_bounds(data[i].data_file.file_path, deletes[j].data_file)
+    }
     if most_pairs == 0:
         assert not index.runs or index.pair_count == len(pairs)
     wanted = pl.Series(draw.draw(st.lists(st.integers(0, 8), unique=True)), dtype=pl.Int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -13,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ci_share import examples
-from delete_rules import deletes_for
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import Content, DataFile, EntryStatus, ManifestEntry
+from frazil.format.partitions.keys import partition_key
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.schema import Schema
@@ -23,6 +24,8 @@ from frazil.format.types import DoubleType, LongType, NestedField, PrimitiveType
 from frazil.format.values import from_bytes, to_bytes
 from frazil.planning.deletes.match import match_deletes
 from frazil.planning.deletes.own_files import FILE_PATH_ID
+from frazil.planning.frames import partition_keys
+from frazil.table.manifests.file_keys import partition_key as key_of_operation
 
 SCHEMA = Schema((NestedField(1, "p", DoubleType()), NestedField(2, "id", LongType())))
 SPECS = {
@@ -140,26 +143,6 @@ def delete_files(draw: st.DrawFn, data: Sequence[ManifestEntry], index: int) -> 
     return entry(file, draw(st.integers(0, 4)))
 
 
-@settings(max_examples=examples(75), deadline=None)
-@given(st.data())
-def test_the_pairs_are_those_of_the_reference_rule(draw: st.DataObject) -> None:
-    """Rules 176-181, 222."""
-    count = draw.draw(st.integers(1, len(PATHS)))
-    data = [draw.draw(data_files(path)) for path in PATHS[:count]]
-    deletes = [draw.draw(delete_files(data, i)) for i in range(draw.draw(st.integers(0, 8)))]
-    vectors = [d.data_file.referenced_data_file for d in deletes if d.data_file.is_deletion_vector]
-    assume(len(vectors) == len(set(vectors)))
-    expected = {
-        (i, deletes.index(found))
-        for i, file in enumerate(data)
-        for found in deletes_for(file, deletes, specs=SPECS)
-        if _within_bounds(file.data_file.file_path, found.data_file)
-    }
-    pairs = matched(data, deletes)
-    assert set(pairs.rows()) == expected
-    assert pairs.rows() == sorted(pairs.rows())
-
-
 def matched(
     data: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], schema: Schema = SCHEMA
 ) -> pl.DataFrame:
@@ -168,7 +151,7 @@ def matched(
     return found.index.expanded()
 
 
-def _within_bounds(path: str, file: DataFile) -> bool:
+def within_bounds(path: str, file: DataFile) -> bool:
     """Whether position deletes may name a path, by the bounds of their `file_path` column."""
     if file.lower_bounds is None or file.upper_bounds is None:
         return True
@@ -369,3 +352,36 @@ def test_equality_deletes_meet_the_files_whose_values_they_may_hold(draw: st.Dat
         ):
             expected.append((i, j))
     assert matched(data, deletes, schema).rows() == expected
+
+
+# -- partitions are told apart alike as values, as columns and in an operation ---------------------
+
+OTHER_NAN = struct.unpack(">d", struct.pack(">Q", 0xFFF8000000000001))[0]
+FLOATS = [0.0, -0.0, 1.5, float("nan"), OTHER_NAN, None]
+# By the specification: -0.0 is not 0.0, all NaN are one, NULL is one of its own.
+DIFFERENT = [0, 1, 2, 3, 3, 4]
+
+
+def numbered(keys: Any) -> Any:
+    seen = {}
+    return [seen.setdefault(key, len(seen)) for key in keys]
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
+def test_columns_of_floats(dtype: Any) -> None:
+    assert numbered(partition_keys(pl.Series("p", FLOATS, dtype=dtype)).to_list()) == DIFFERENT
+
+
+def test_tuples_of_floats() -> None:
+    assert numbered(partition_key((value,)) for value in FLOATS) == DIFFERENT
+    assert numbered(key_of_operation(1, (value,)) for value in FLOATS) == DIFFERENT
+
+
+def test_the_spec_tells_partitions_apart_too() -> None:
+    assert key_of_operation(1, ("a",)) != key_of_operation(2, ("a",))
+    assert key_of_operation(1, ("a", None)) == key_of_operation(1, ("a", None))
+
+
+def test_columns_of_other_values_are_their_own_keys() -> None:
+    values = pl.Series("p", ["a", None, "a", "b"])
+    assert partition_keys(values).equals(values)

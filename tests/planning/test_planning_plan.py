@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 from weakref import ref
 
 import polars as pl
 import pytest
-from planning_tables import open_table, table_lines
+from planning_tables import manifest_of, open_table, snapshot_of, table_lines
 
 from delete_rules import deletes_for
 from frazil.errors import MissingFileError
@@ -32,7 +33,7 @@ from frazil.format.predicates import AlwaysTrue, bind, parse_predicate
 from frazil.format.predicates.projection.project import inclusive
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
-from frazil.format.types import LongType, NestedField, StringType
+from frazil.format.types import LongType, NestedField, StringType, UUIDType
 from frazil.format.values import to_bytes
 from frazil.planning.cache import ManifestCache, memory_of_plan
 from frazil.planning.changes import changed_files
@@ -156,43 +157,22 @@ class Writer:
         manifests = list(self.manifests)
         for content, files in ((ManifestContent.DATA, added), (ManifestContent.DELETES, deletes)):
             if files:
-                rows = [ManifestEntry(status=EntryStatus.ADDED, data_file=file) for file in files]
-                manifests.append(self.write(rows, content))
+                manifests.append(self.write(files, content))
         return self.snapshot(manifests)
 
-    def write(self, rows: Sequence[ManifestEntry], content: ManifestContent) -> ManifestFile:
-        return avro.write_manifest(
-            self.io,
-            f"{self.location}/metadata/m{self.number}-{content}.avro",
-            rows,
-            spec=SPEC,
-            schema=self.metadata.schema,
-            format_version=2,
-            content=content,
-            snapshot_id=self.number,
-        )
+    def write(
+        self, files: Sequence[DataFile | ManifestEntry], content: ManifestContent
+    ) -> ManifestFile:
+        name = f"m{self.number}-{content}"
+        given = {"spec": SPEC, "content": content, "snapshot_id": self.number}
+        return manifest_of(self.io, self.metadata, name, files, **given)
 
     def snapshot(self, manifests: Sequence[ManifestFile]) -> TableMetadata:
-        path = f"{self.location}/metadata/snap-{self.number}.avro"
-        avro.write_manifest_list(
-            self.io,
-            path,
-            manifests,
-            format_version=2,
-            snapshot_id=self.number,
-            parent_snapshot_id=self.number - 1 or None,
-            sequence_number=self.number,
+        number = self.number
+        snapshot = snapshot_of(
+            self.io, self.metadata, manifests, sequence_number=number, snapshot_id=number
         )
-        self.manifests = list(avro.read_manifest_list(self.io, path))
-        snapshot = Snapshot(
-            snapshot_id=self.number,
-            parent_snapshot_id=self.number - 1 or None,
-            sequence_number=self.number,
-            timestamp_ms=self.metadata.last_updated_ms + self.number,
-            manifest_list=path,
-            summary={"operation": "append"},
-            schema_id=0,
-        )
+        self.manifests = list(avro.read_manifest_list(self.io, snapshot.manifest_list or ""))
         ref = SnapshotRef(snapshot_id=self.number, type="branch")
         self.metadata = apply_updates(
             self.metadata, [AddSnapshot(snapshot), SetSnapshotRef("main", ref)]
@@ -529,3 +509,32 @@ def test_a_fixture_has_as_many_rows_as_its_readers_found(line: dict[str, Any]) -
         assert found.known == line["count"]
     else:
         assert found.known <= line["count"] <= found.known + found.rest.record_count
+
+
+OF_UUID = Schema((NestedField(1, "u", UUIDType()),))
+LOW_HALF_NEGATIVE, ONE, NEXT_HIGH_HALF = UUID(int=1 << 63), UUID(int=1), UUID(int=1 << 64)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [f"u < '{LOW_HALF_NEGATIVE}'", f"u <= '{ONE}'", f"u >= '{ONE}'", f"u > '{UUID(int=0)}'"],
+)
+def test_a_row_between_java_ordered_bounds_is_never_pruned(where: str) -> None:
+    """UUIDs are ordered by two signed halves there, while predicates compare bytes."""
+    # In Java's order: 0…8000… (negative low half) < 0…01 < 1…0; the row 0…01 matches.
+    lower, upper = LOW_HALF_NEGATIVE.bytes, NEXT_HIGH_HALF.bytes
+    file = DataFile(
+        content=Content.DATA,
+        file_path="f",
+        file_format="parquet",
+        spec_id=0,
+        partition=(),
+        record_count=3,
+        file_size_in_bytes=1,
+        value_counts={1: 3},
+        null_value_counts={1: 0},
+        lower_bounds={1: lower},
+        upper_bounds={1: upper},
+    )
+    bound = bind(parse_predicate(where), OF_UUID)
+    assert may_match(bound, file)
