@@ -7,13 +7,12 @@ on one machine would end up in one server. Run as a script with a port; it ends 
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from programs import Program
+from programs import Program, free_port
 
 READY = "SERVING"
 
@@ -29,9 +28,7 @@ def connect_server(scratch: Path, *, python: str = sys.executable) -> Iterator[s
     Raises:
         AssertionError: the server did not start; its last words are in the message.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     # Executors find what this process was given, and not the modules of tests.
     inherited = os.environ.get("PYTHONPATH") if python == sys.executable else None
     variables = {"PYSPARK_PYTHON": python, "PYTHONPATH": inherited}

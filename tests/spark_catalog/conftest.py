@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyspark
 import pytest
 
 from absent import skip_without
-from programs import Program
+from programs import Program, free_port
 
 SETTINGS = {
     "spark.master": "local[2]",
@@ -47,7 +46,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         skip_without("there is no Java 17 or newer (Debian: apt-get install default-jre-headless)")
     place = tmp_path_factory.mktemp("served")
-    found = Served(_free_port() if SERVES_CONNECT else None, _free_port())
+    found = Served(free_port() if SERVES_CONNECT else None, free_port())
     variables = {
         "FRAZIL_CATALOG__LAKE__URI": f"sqlite:///{place}/catalog.db",
         "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(place / "lake"),
@@ -69,9 +68,3 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def client() -> Path:
     """A program that is a client of Spark Connect."""
     return Path(__file__).with_name("connect_client.py")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

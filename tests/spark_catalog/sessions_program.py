@@ -9,9 +9,8 @@ import time
 import traceback
 from typing import Any
 
-from pyspark.sql.connect.session import SparkSession as Client
-
 from frazil.spark.attached.configured import configured_lakes
+from frazil.spark.catalog.machine import value_of
 from frazil.spark.catalog.server import SparkListening, SparkServer
 from frazil.spark.catalog.sessions import served_sessions
 from frazil.spark.local.session import local_session
@@ -31,13 +30,23 @@ def are_freed(machine: Any, references: list[Any]) -> bool:
     return False
 
 
-def main(port: str) -> None:
-    """Have clients that leave in each way, and one that stays."""
-    listening = SparkListening(connect=int(port), settings={})
+def main(connect: str, thrift: str) -> None:
+    """Have clients of both kinds; there is none of Connect on a Spark that does not serve it."""
+    ports = {"connect": int(connect) or None, "thrift": int(thrift)}
+    listening = SparkListening(**ports, settings={})
     spark = local_session(config=listening.spark_settings)
-    lakes = configured_lakes()
-    server = SparkServer(spark, lakes.attach, listening)
+    server = SparkServer(spark, configured_lakes().attach, listening)
     server.start()
+    if listening.connect:
+        over_connect(spark, server, connect)
+    by_jdbc(spark._jvm, server, thrift)
+    server.stop(seconds=5)
+
+
+def over_connect(spark: Any, server: SparkServer, port: str) -> None:
+    """Have clients that leave in each way, and one that stays."""
+    from pyspark.sql.connect.session import SparkSession as Client
+
     service = spark._jvm.org.apache.spark.sql.connect.service
     connect = getattr(getattr(service, "SparkConnectService$"), "MODULE$")
 
@@ -78,7 +87,38 @@ def main(port: str) -> None:
     copy.sql("INSERT INTO lake.db.t VALUES (3)").collect()
     stays.sql("ROLLBACK").collect()
     print("rows", stays.table("lake.db.t").count(), flush=True)
-    server.stop(seconds=5)
+
+
+def by_jdbc(machine: Any, server: SparkServer, port: str) -> None:
+    """Have one client that leaves, one that is killed, and one that stays."""
+    others = len(served_sessions())
+
+    def client() -> Any:
+        url, nothing = f"jdbc:hive2://127.0.0.1:{port}", machine.java.util.Properties()
+        return machine.org.apache.hive.jdbc.HiveDriver().connect(url, nothing)
+
+    def run(connection: Any, *texts: str) -> None:
+        for text in texts:
+            connection.createStatement().execute(text)
+
+    stays, leaves, killed = client(), client(), client()
+    run(stays, "CREATE NAMESPACE lake.by_jdbc", "CREATE TABLE lake.by_jdbc.t (id BIGINT)")
+    for number, each in enumerate((stays, leaves, killed)):
+        run(each, "USE lake.by_jdbc", "BEGIN", f"INSERT INTO t VALUES ({number})")
+    print("kept", len(served_sessions()) - others, flush=True)
+    leaves.close()
+    # Nothing is said to the server: the socket is gone, as that of a process is.
+    value_of(killed, "transport").close()
+    for _ in range(100):
+        server.forget_closed(after=0)
+        if len(served_sessions()) == others + 1:
+            break
+        time.sleep(0.1)
+    print("kept", len(served_sessions()) - others, flush=True)
+    run(stays, "COMMIT")
+    found = stays.createStatement().executeQuery("SELECT max(id), count(*) FROM lake.by_jdbc.t")
+    found.next()
+    print("rows", found.getLong(1), found.getLong(2), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Statements and methods of a Spark Connect client that has no Frazil.
+"""Clients of a server that have no Frazil: of Spark Connect, and of JDBC.
 
 The steps are one program of one client; each says what Spark answers over tables of its own, or
-what the specification of a statement says.
+what the specification of a statement says. All clients ask one server, which starts slowly.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
 
-from programs import run_program
+from programs import Program, run_program
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,11 @@ class Step:
     error: str | None = None
 
 
-pytestmark = pytest.mark.skipif(
+pytestmark = pytest.mark.check
+OVER_CONNECT = pytest.mark.skipif(
     pyspark.__version__ < "4.3", reason="Connect is not served by Sparks that hide options"
 )
+OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
 
 
 def read(options: str, then: str = "where('id = 77').count()", name: str = "lake.db.t") -> str:
@@ -126,13 +129,7 @@ STEPS = [
     Step(read("'branch': 'old'", name="lake.db.v"), None, "is a view, which has no versions"),
     Step("py:s.table('lake.db.v').count()", 2),
     # What follows the tables, and what names them in another way.
-    Step("CREATE TEMPORARY VIEW tv AS SELECT id FROM lake.db.t", []),
-    Step("CREATE TEMPORARY FUNCTION top() RETURNS BIGINT RETURN SELECT max(id) FROM lake.db.t", []),
     Step("INSERT INTO lake.db.t VALUES (30, 's')", []),
-    Step("SELECT max(id) FROM tv", [[30]]),
-    Step("SELECT top()", [[30]]),
-    Step("EXECUTE IMMEDIATE 'SELECT max(id) FROM lake.db.t'", [[30]]),
-    Step("SELECT max(id) FROM IDENTIFIER('lake.db' || '.t')", [[30]]),
     Step(
         "BEGIN INSERT INTO lake.db.t VALUES (31, 's'); DELETE FROM lake.db.t WHERE id = 30; "
         "SELECT max(id), count(*) FROM lake.db.t; END",
@@ -140,13 +137,6 @@ STEPS = [
     ),
     Step("EXECUTE IMMEDIATE 'UPDATE lake.db.t SET n = ? WHERE id = ?' USING 'x', 31", []),
     Step("SELECT n FROM lake.db.t WHERE id = 31", [["x"]]),
-    Step(
-        "WITH c AS (SELECT * FROM lake.db.t) SELECT max(id) FROM c WHERE EXISTS "
-        "(WITH d AS (SELECT * FROM lake.db.u) SELECT 1 FROM d)",
-        [[31]],
-    ),
-    Step("SELECT min(_pos), count(_file) FROM lake.db.u", [[0, 2]]),
-    Step("SELECT * FROM lake.db.u WHERE _pos = 0", [[2, "b"]]),
     Step("py:s.table('lake.db.u').where('_pos = 0').collect()[0][:]", [2, "b"]),
     Step("py:s.table('lake.db.u').selectExpr('max(_pos)', 'count(_FILE)').first()[:]", [1, 2]),
     Step("py:s.table('lake.db.u').alias('x').select('x._pos', 'x.id').columns", ["_pos", "id"]),
@@ -213,26 +203,6 @@ STEPS = [
     Step("py:s.readStream.table('lake.db.v').isStreaming", None, "a stream follows a table"),
     Step("py:s.readStream.table('lake.db.none').isStreaming", None, "TABLE_OR_VIEW_NOT_FOUND"),
     Step("DELETE FROM lake.db.u WHERE id = 5", []),
-    # Variables, of the session and of scripts; a column goes before, and a lambda's own name.
-    Step("DECLARE which BIGINT DEFAULT 3", []),
-    Step("DECLARE id BIGINT DEFAULT 101", []),
-    Step("CREATE TABLE lake.db.s AS SELECT * FROM lake.db.u", []),
-    Step("UPDATE lake.db.s SET n = n || which WHERE session.which = id AND id <> 101", []),
-    Step("DELETE FROM lake.db.s WHERE exists(array(2), which -> which = id)", []),
-    Step("SELECT * FROM lake.db.s", [[3, "c3"]]),
-    Step(
-        "BEGIN DECLARE new BIGINT DEFAULT 7; INSERT INTO lake.db.s VALUES (new, 'i'); "
-        "MERGE INTO lake.db.s t USING (SELECT new + 1 AS id) x ON t.id = x.id AND t.id > new "
-        "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (x.id, 'm' || new); "
-        "DELETE FROM lake.db.s WHERE id IN (SELECT id FROM lake.db.s WHERE id = new); END",
-        [],
-    ),
-    Step("SELECT * FROM lake.db.s ORDER BY id", [[3, "c3"], [8, "m7"]]),
-    Step(
-        "BEGIN FOR r AS (SELECT id FROM lake.db.s WHERE n = 'm7') DO "
-        "DELETE FROM lake.db.s WHERE id = r.id; END FOR; SELECT count(*) FROM lake.db.s; END",
-        [[1]],
-    ),
     # USE is Spark's own.
     Step("USE lake.db", []),
     Step("SELECT current_catalog(), current_schema()", [["lake", "db"]]),
@@ -286,18 +256,6 @@ STEPS = [
     Step("CREATE TABLE v (id BIGINT, n STRING)", []),
     Step("INSERT INTO v SELECT id, n FROM lake.db.u WHERE id IN (2, 3)", []),
     Step("SELECT v.id, u.n FROM v JOIN lake.db.u u USING (id) ORDER BY 1", [[2, "b"], [3, "c"]]),
-    Step("USE lake.db", []),
-    Step("INSERT INTO u SELECT id + 500, n FROM other.db.v", []),
-    Step("UPDATE u SET n = 'o' WHERE id - 500 IN (SELECT id FROM other.db.v)", []),
-    Step("SELECT id, n FROM u WHERE id BETWEEN 500 AND 600 ORDER BY 1", [[502, "o"], [503, "o"]]),
-    Step("BEGIN", []),
-    Step("DELETE FROM u WHERE id > 500", []),
-    Step("SELECT count(*) FROM u JOIN other.db.v USING (id)", [[2]]),
-    Step("2:INSERT INTO other.db.v VALUES (9, 'i')", []),
-    Step("INSERT INTO other.db.v VALUES (8, 'h')", None, "is one of the lake lake"),
-    Step("ROLLBACK", []),
-    Step("SELECT count(*) FROM u WHERE id BETWEEN 500 AND 600", [[2]]),
-    Step("SELECT max(id), count(*) FROM other.db.v", [[9, 3]]),
 ]
 
 
@@ -307,12 +265,11 @@ def answers(served, client, tmp_path_factory):
     place = tmp_path_factory.mktemp("client")
     steps = place / "steps.json"
     steps.write_text(json.dumps([step.does for step in STEPS]))
-    left_out = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
-    said = run_program(client, served.connect, steps, cwd=place, variables=left_out)
+    said = run_program(client, served.connect, steps, cwd=place, variables=OF_NO_SPARK)
     return [json.loads(line) for line in said.splitlines()]
 
 
-@pytest.mark.check
+@OVER_CONNECT
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number:02}")
 def test_a_client_without_frazil(answers, number):
     """Each step is answered as Spark answers it."""
@@ -326,3 +283,204 @@ def test_a_client_without_frazil(answers, number):
     assert not failed, (step.does, found["error"], found["text"][:600])
     if step.answer is not None:
         assert found == step.answer, step.does
+
+
+@OVER_CONNECT
+def test_a_client_that_is_killed_has_committed_nothing(served, client, tmp_path):
+    """Its transaction is open; the next client sees the table as it was."""
+
+    def steps(*does):
+        place = tmp_path / f"{len(does)}.json"
+        place.write_text(json.dumps(does))
+        return place
+
+    killed = steps(
+        "CREATE NAMESPACE lake.killed",
+        "CREATE TABLE lake.killed.t (id BIGINT)",
+        "INSERT INTO lake.killed.t VALUES (1)",
+        "USE lake",
+        "BEGIN",
+        "INSERT INTO lake.killed.t VALUES (2)",
+        "SELECT count(*) FROM lake.killed.t",
+        "py:__import__('time').sleep(600)",
+    )
+    with Program(client, served.connect, killed, cwd=tmp_path, variables=OF_NO_SPARK) as running:
+        running.wait_until(lambda: len(running.lines) == 7)
+        assert json.loads(running.lines[-1]) == [[2]]
+    after = steps("SELECT id FROM lake.killed.t", "INSERT INTO lake.killed.t VALUES (3)")
+    said = run_program(client, served.connect, after, cwd=tmp_path, variables=OF_NO_SPARK)
+    assert [json.loads(line) for line in said.splitlines()] == [[[1]], []]
+
+
+# -- Hive's JDBC driver, whose classes are among PySpark's own: statements, lists and sessions -----
+
+
+class Driver:
+    """A connection of the driver."""
+
+    def __init__(self, jvm, port, path=""):
+        self.jvm = jvm
+        url = f"jdbc:hive2://127.0.0.1:{port}/{path}"
+        self.connection = jvm.org.apache.hive.jdbc.HiveDriver().connect(
+            url, jvm.java.util.Properties()
+        )
+
+    def run(self, text):
+        """The rows of a statement, as texts."""
+        statement = self.connection.createStatement()
+        try:
+            has_rows = statement.execute(text)
+            return rows_of(statement.getResultSet()) if has_rows else []
+        finally:
+            statement.close()
+
+    def fails(self, text):
+        """The words of a statement's error."""
+        with pytest.raises(Py4JJavaError) as caught:
+            self.run(text)
+        return str(caught.value.java_exception.getMessage())
+
+    @property
+    def lists(self):
+        """What the driver tells of what there is."""
+        return self.connection.getMetaData()
+
+
+def rows_of(result, *columns):
+    """The rows of a result: some columns, or all."""
+    said = result.getMetaData()
+    names = columns or [said.getColumnLabel(i + 1) for i in range(said.getColumnCount())]
+    found = []
+    while result.next():
+        found.append(tuple(result.getString(name) for name in names))
+    return found
+
+
+@pytest.fixture(scope="module")
+def connect(spark, served):
+    """Makes connections, which are closed at the end."""
+    made = []
+
+    def one(path=""):
+        made.append(Driver(spark._jvm, served.thrift, path))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.connection.close()
+
+
+@pytest.fixture(scope="module")
+def listed(connect):
+    """A connection, with a namespace of two tables and a view."""
+    made = connect()
+    for text in (
+        "CREATE NAMESPACE lake.lists",
+        "CREATE TABLE lake.lists.a_b (id BIGINT NOT NULL COMMENT 'its number', d DECIMAL(9, 2), "
+        "s STRUCT<x: INT>, ts TIMESTAMP)",
+        "CREATE TABLE lake.lists.axb AS SELECT 1 AS one",
+        "CREATE VIEW lake.lists.v AS SELECT one FROM lake.lists.axb",
+        "CREATE TEMPORARY VIEW passing AS SELECT 1 AS one",
+    ):
+        made.run(text)
+    return made
+
+
+def test_catalogs_and_schemas(listed):
+    """The lake is one of the catalogs, and its namespaces are schemas."""
+    assert rows_of(listed.lists.getCatalogs()) == [("lake",), ("other",), ("spark_catalog",)]
+    every = rows_of(listed.lists.getSchemas(), "TABLE_CATALOG", "TABLE_SCHEM")
+    assert {("lake", "lists"), ("spark_catalog", "default")} <= set(every)
+    some = listed.lists.getSchemas("lake", "l%s")
+    assert rows_of(some, "TABLE_CATALOG", "TABLE_SCHEM") == [("lake", "lists")]
+    assert rows_of(listed.lists.getSchemas("nowhere", None)) == []
+
+
+TABLES = [
+    (("lake", "lists", "%", None), [("a_b", "TABLE"), ("axb", "TABLE"), ("v", "VIEW")]),
+    (("lake", "lists", "a\\_b", None), [("a_b", "TABLE")]),
+    (("lake", "lists", "A_B", ["TABLE"]), [("a_b", "TABLE"), ("axb", "TABLE")]),
+    (("lake", "li%", "%", ["VIEW"]), [("v", "VIEW")]),
+    ((None, None, "passing", None), [("passing", "VIEW")]),
+    ((None, "default", "%", None), []),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), TABLES)
+def test_tables(spark, listed, asked, expected):
+    """By patterns, and by their kinds; the driver does not tell the server of a catalog."""
+    *names, kinds = asked
+    types = None
+    if kinds is not None:
+        types = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.String, len(kinds))
+        for place, kind in enumerate(kinds):
+            types[place] = kind
+    found = listed.lists.getTables(*names, types)
+    assert rows_of(found, "TABLE_NAME", "TABLE_TYPE") == expected
+
+
+COLUMNS = [
+    ("id", "-5", "BIGINT", "0", "its number", "NO"),
+    ("d", "3", "DECIMAL(9,2)", "2", "", "YES"),
+    ("s", "2002", "STRUCT<X:INT>", None, "", "YES"),
+    ("ts", "93", "TIMESTAMP", "6", "", "YES"),
+]
+
+
+def test_columns(listed):
+    """With the types that Spark's own lists say."""
+    asked = (
+        "COLUMN_NAME", "DATA_TYPE", "TYPE_NAME", "DECIMAL_DIGITS", "REMARKS", "IS_NULLABLE"
+    )  # fmt: skip
+    assert rows_of(listed.lists.getColumns("lake", "lists", "a\\_b", "%"), *asked) == COLUMNS
+    some = listed.lists.getColumns(None, "lists", "%", "one")
+    assert rows_of(some, "TABLE_NAME", "ORDINAL_POSITION") == [("axb", "1"), ("v", "1")]
+
+
+def test_statements(connect):
+    """What a program of a database does, from USE to a CALL."""
+    one = connect()
+    one.run("CREATE NAMESPACE lake.said")
+    one.run("USE lake.said")
+    one.run("CREATE TABLE t (id BIGINT, n STRING)")
+    one.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    one.run("DELETE FROM t WHERE id = 2")
+    one.run(
+        "MERGE INTO t USING (SELECT 9 id, 'm' n) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+    one.run("CREATE TABLE u AS SELECT * FROM t")
+    assert one.run("SHOW TABLES") == [("said", "t", "false"), ("said", "u", "false")]
+    [(first, *_)] = one.run("SELECT snapshot_id FROM t.snapshots ORDER BY committed_at LIMIT 1")
+    assert one.run(f"SELECT count(*) FROM t VERSION AS OF {first}") == [("3",)]
+    one.run("CREATE VIEW v AS SELECT max(id) AS top FROM t")
+    assert one.run("SELECT * FROM v") == [("9",)]
+    assert one.run("CALL lake.system.rollback_to_snapshot('said.t', " + first + ")") != []
+    assert one.run("SELECT count(*) FROM t") == [("3",)]
+    assert "UNRESOLVED_COLUMN" in one.fails("SELECT nope FROM t")
+    assert "TABLE_OR_VIEW_NOT_FOUND" in one.fails("DELETE FROM nothing WHERE id = 1")
+    wrong = one.fails("INSERT INTO t VALUES (1)")
+    # The driver puts the server's trace after the words.
+    assert "nothing was written" in wrong.splitlines()[0], wrong[:500]
+
+
+def test_a_session_may_begin_in_a_namespace(listed, connect):
+    """As `jdbc:hive2://host:port/lake.lists` says."""
+    assert connect("lake.lists").run("SELECT current_catalog(), one FROM axb") == [("lake", "1")]
+
+
+def test_two_clients_interleave_their_transactions(connect):
+    """Neither sees what the other one has begun; a ROLLBACK is of one alone."""
+    one, two = connect(), connect()
+    one.run("CREATE NAMESPACE lake.turns")
+    one.run("CREATE TABLE lake.turns.t (id BIGINT)")
+    one.run("USE lake")
+    two.run("USE lake")
+    one.run("BEGIN")
+    two.run("BEGIN")
+    one.run("INSERT INTO lake.turns.t VALUES (1)")
+    two.run("INSERT INTO lake.turns.t VALUES (2)")
+    count = "SELECT max(id) FROM lake.turns.t"
+    assert (one.run(count), two.run(count)) == ([("1",)], [("2",)])
+    one.run("ROLLBACK")
+    two.run("COMMIT")
+    assert one.run("SELECT id FROM lake.turns.t") == [("2",)]

@@ -1,4 +1,4 @@
-"""What is left of sessions of a Thrift server, and of many statements of one session."""
+"""What is left of many statements of one session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import free_port, run_program
+from programs import run_program
 
 HERE = Path(__file__).parent
 CACHES = ("MANIFESTS", "FOOTERS", "READS", "METADATA")
@@ -22,14 +22,6 @@ def variables(folder):
         "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(folder / "lake"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-
-
-@pytest.mark.check
-def test_nothing_is_kept_of_a_client_of_jdbc_that_left_or_was_killed(tmp_path):
-    """Nor committed of what it had begun."""
-    program = HERE / "thrift_sessions_program.py"
-    said = run_program(program, free_port(), cwd=tmp_path, variables=variables(tmp_path))
-    assert said.splitlines() == ["kept 3", "kept 1", "rows 0 1"]
 
 
 @pytest.mark.soak
