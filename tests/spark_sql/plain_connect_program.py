@@ -11,8 +11,12 @@ from pyspark.sql import SparkSession
 import frazil
 
 
-def main(folder: str, address: str) -> None:
-    """Print each text that gives other rows than plain Spark; ``right`` where none does."""
+def main(folder: str, address: str, *numbers: str) -> None:
+    """Print each text that gives other rows than plain Spark; ``right`` where none does.
+
+    Args:
+        numbers: of the queries; every change is run besides.
+    """
     spark = SparkSession.builder.remote(address).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     lake = frazil.connect(spark, warehouse=folder, name="lake")
@@ -23,7 +27,7 @@ def main(folder: str, address: str) -> None:
         made.append(spark.table(f"plain_{name}"))
     lake.attach(name="lake")
     wrong = []
-    for case in CASES:
+    for case in (CASES[int(number)] for number in numbers):
         if case.fails or case.over_connect:
             continue
         wanted = _rows(spark.sql, case.plain("plain_"))

@@ -1,29 +1,31 @@
-"""The statements over Spark Connect, where sqlglot finds the names of tables."""
+"""Statements over Spark Connect, where sqlglot finds the names of tables."""
 
 from pathlib import Path
 
 import pytest
+from plain_cases import CASES
+from sql_cases import RECORDED, is_recorded
 
-from ci_share import only_in_soak
+from ci_share import one_share
 from programs import run_program
 
-pytestmark = pytest.mark.check
-
-PROGRAM = Path(__file__).with_name("connect_program.py")
+FILES = Path(__file__).with_name("files_connect_program.py")
 BESIDE_PLAIN = Path(__file__).with_name("plain_connect_program.py")
+NAMES = ["rows.test", "overwrites.test", "definitions.test", "views.test", "functions.test"]
+RECORDS = sorted(path.name for path in RECORDED.glob("*.test") if is_recorded(path.name))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
-    "names",
-    [
-        only_in_soak(["rows.test"]),
-        only_in_soak(["overwrites.test", "definitions.test", "views.test", "functions.test"]),
-    ],
-    ids=",".join,
+    ("way", "names"), [("cases", NAMES), ("lake", RECORDS), ("attached", RECORDS)]
 )
-def test_the_same_statements(tmp_path, connect_url, names):
-    assert run_program(PROGRAM, tmp_path, connect_url, *names).split() == ["right"]
+def test_the_same_statements(tmp_path, connect_url, way, names):
+    said = run_program(FILES, tmp_path, connect_url, way, *names)
+    assert said.split() == ["right"], said
 
 
-def test_the_same_rows_as_plain_spark(tmp_path, connect_url):
-    assert run_program(BESIDE_PLAIN, tmp_path, connect_url).strip().splitlines() == ["right"]
+@pytest.mark.check
+@pytest.mark.parametrize("share", one_share(3, range(len(CASES))), ids=len)
+def test_the_same_rows_as_plain_spark(tmp_path, connect_url, share):
+    said = run_program(BESIDE_PLAIN, tmp_path, connect_url, *share)
+    assert said.strip().splitlines() == ["right"]

@@ -92,13 +92,13 @@ def every_size_is_large(monkeypatch):
     monkeypatch.setattr(costs, "LARGE_SIDE_BYTES", 0)
 
 
-# CI takes every other kind that reads few files, and each fourth that reads all of them.
+# CI takes each third kind that reads few files, and each sixth that reads all of them.
 FEWER = [join for join in JOINS if join[1] < FILES]
 ALL_FILES = [join for join in JOINS if join[1] == FILES]
 
 
 @pytest.mark.parametrize(
-    ("query", "files"), in_circles([*one_in(2, FEWER), *one_in(4, ALL_FILES)], test=1)
+    ("query", "files"), in_circles([*one_in(3, FEWER), *one_in(6, ALL_FILES)], test=1)
 )
 def test_the_rows_of_plain_tables_from_few_files(sides, spark, every_size_is_large, query, files):
     query = query.format(SELECTIVE.replace("week", "d.week").replace("part", "d.part")
@@ -153,7 +153,7 @@ IN_F = [
 @pytest.mark.parametrize(
     ("query", "files"),
     in_circles(
-        [*one_in(2, IN_F), *one_in(10, [(query, FILES if files else 0) for query, files in JOINS])],
+        [*one_in(3, IN_F), *one_in(30, [(query, FILES if files else 0) for query, files in JOINS])],
         test=1,
     ),
 )

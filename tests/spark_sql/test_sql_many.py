@@ -1,4 +1,4 @@
-"""Many statements, and very long ones: nothing is left behind, and what is kept stays."""
+"""Many statements: nothing is left behind, and what is kept stays."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from sql_cases import as_text
 from frazil.errors import FrazilError
 
 pytestmark = pytest.mark.soak
-
-MEGABYTE = "it''s ; -- db.nope {x} :y ? " * 37_500
 
 
 @pytest.fixture
@@ -79,34 +77,3 @@ def _left_behind(lake):
     statements = [each for each in os.listdir(data) if os.path.isdir(os.path.join(data, each))]
     empty = [each for each in statements if not os.listdir(os.path.join(data, each))]
     return folders, empty, threading.active_count()
-
-
-def test_a_megabyte_of_text(filled):
-    found = filled.sql(f"SELECT id, length('{MEGABYTE}') AS n FROM db.t /* {MEGABYTE} */")
-    assert sorted(as_text(found.collect()))[0] == f"0|{len(MEGABYTE) - 37_500}"
-    filled.sql(f"UPDATE db.t SET name = '{MEGABYTE}' WHERE id = 1")
-    assert as_text(filled.sql("SELECT max(length(name)) FROM db.t").collect()) == [
-        str(len(MEGABYTE) - 37_500)
-    ]
-
-
-def test_many_brackets(filled):
-    deep = "(" * 60 + "id = 1" + ")" * 60
-    assert as_text(filled.sql(f"SELECT id FROM db.t WHERE {deep}").collect()) == ["1"]
-    filled.sql(f"DELETE FROM db.t WHERE {deep}")
-    assert sorted(as_text(filled.sql("SELECT id FROM db.t").collect())) == ["0", "2"]
-
-
-def test_values_do_not_become_text(filled):
-    """Values and names that look like SQL stay values and names."""
-    evil = "x'); DROP TABLE db.t; --`\"\\ {one} :id ?"
-    filled.sql("INSERT INTO db.t VALUES (:id, :name)", {"id": 50, "name": evil})
-    filled.sql("UPDATE db.t SET name = concat(name, ?) WHERE name = ?", ["!", evil])
-    found = filled.sql("SELECT name FROM db.t WHERE name = :name", {"name": evil + "!"})
-    assert [row.name for row in found.collect()] == [evil + "!"]
-    quoted = "`" + evil.replace("`", "``") + "`"
-    filled.sql(f"ALTER TABLE db.t ADD COLUMN {quoted} INT")
-    filled.sql(f"UPDATE db.t SET {quoted} = id WHERE {quoted} IS NULL AND id = 50")
-    found = filled.sql(f"SELECT {quoted} FROM db.t WHERE {quoted} = 50")
-    assert found.columns == [evil]
-    assert as_text(found.collect()) == ["50"]

@@ -85,7 +85,7 @@ def plain(query: str) -> str:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("query", one_in(2, QUERIES))
+@pytest.mark.parametrize("query", one_in(4, QUERIES))
 def test_the_rows_of_plain_spark_tables(sides, spark, query, no_leftovers):
     if "RECURSIVE" in query and pyspark.__version__ < "4.1":
         pytest.skip("Spark 4.0 does not yet repeat a query")

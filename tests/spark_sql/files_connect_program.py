@@ -1,4 +1,4 @@
-"""Recorded statements over Spark Connect; run by `test_sql_recorded_connect`."""
+"""Files of statements over Spark Connect; run by `test_sql_connect`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from sql_cases import Player, failures_of, state_of
+from sql_cases import CASES, RECORDED, Player, failures_of, state_of
 
 import frazil
 
 
 def main(folder: str, address: str, way: str, *names: str) -> None:
-    """Run files by `lake.sql` or by an attached session; what goes wrong is printed."""
+    """Run files by `lake.sql` or by an attached session; what goes wrong is printed.
+
+    Args:
+        way: `lake` or `attached` for what was recorded, `cases` for the other files by `lake.sql`.
+    """
+    cases, tells = (CASES, True) if way == "cases" else (RECORDED, False)
     spark = SparkSession.builder.remote(address).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     failures = []
@@ -24,7 +29,8 @@ def main(folder: str, address: str, way: str, *names: str) -> None:
                 lake.attach(name="lake")
                 spark.sql("USE lake")
                 run = spark.sql
-            failures += failures_of(name, Player(run, tells=False, state=lambda: state_of(lake)))
+            player = Player(run, tells=tells, state=lambda: state_of(lake))
+            failures += failures_of(name, player, cases)
             if way == "attached":
                 spark.sql("USE spark_catalog.default")
             left = [each.name for each in spark.catalog.listTables() if each.isTemporary]
