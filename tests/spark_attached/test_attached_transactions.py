@@ -55,19 +55,6 @@ def _same_id(name="a"):
     return F.expr(f"{name}.id = s.id")
 
 
-@pytest.mark.check
-def test_rolled_back(tables, spark, rows, tmp_path):
-    before = set(tmp_path.rglob("*.parquet"))
-    spark.sql("USE lake.db")
-    spark.sql("START TRANSACTION")
-    spark.sql("UPDATE a SET n = 'x'")
-    rows.writeTo("b").overwritePartitions()
-    assert spark.sql("SELECT DISTINCT n FROM a").collect() == [("x",)]
-    spark.sql("ROLLBACK")
-    assert spark.table("a").where("n = 'x'").count() == 0
-    assert set(tmp_path.rglob("*.parquet")) == before
-
-
 REFUSED = {
     "CALL lake.system.expire_snapshots('db.a')": UnsupportedError,
     "DROP TABLE lake.db.a": UnsupportedError,

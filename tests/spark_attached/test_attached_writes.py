@@ -134,9 +134,7 @@ def test_options_of_the_java_runtime(lake, spark, rows):
 
 
 MERGES = [
-    only_in_soak("update", {(1, "z"), (2, "n2"), (3, "n0"), (4, "n1"), (5, "n2"), (9, "new")}),
     ("resolved columns", {(1, "z"), (2, "n2"), (3, "n0"), (4, "n1"), (5, "n2")}),
-    only_in_soak("all", {(1, "z"), (9, "new")}),
     ("conditions", {(2, "n2"), (3, "n0"), (4, "n1"), (5, "gone")}),
 ]
 
@@ -149,18 +147,10 @@ def test_merge(lake, spark, rows, kind, expected):
     named = source.alias("s")
     on = F.expr("lake.db.t.id = s.id") if kind == "conditions" else F.expr("t.id = s.id")
     match kind:
-        case "update":
-            named.mergeInto("lake.db.t", on).whenMatched().update(
-                {"t.n": F.col("s.n")}
-            ).whenNotMatched().insert({"id": F.col("s.id"), "n": F.col("s.n")}).merge()
         case "resolved columns":
             source.mergeInto("lake.db.t", source.id == F.col("t.id")).whenMatched().update(
                 {"n": source.n}
             ).merge()
-        case "all":
-            named.mergeInto(
-                "lake.db.t", on
-            ).whenMatched().updateAll().whenNotMatched().insertAll().whenNotMatchedBySource().delete().merge()
         case _:
             on = F.expr("t.id = s.id")
             named.mergeInto("lake.db.t", on).whenMatched(
