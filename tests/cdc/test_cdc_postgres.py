@@ -9,7 +9,6 @@ from ci_share import only_in_soak
 from frazil.cdc.connections import Dsn
 from frazil.errors import (
     ConfigurationError,
-    EvolutionError,
     NotFoundError,
     StorageError,
     UnsupportedError,
@@ -156,42 +155,6 @@ def test_columns_that_come_and_go(database):
     assert rows == {1: "x", 2: "y", 3: "z", 4: None}
 
 
-STOPS = {
-    "a default": ("add column n int default 5", {}, EvolutionError, "with a default"),
-    "not allowed": (
-        "add column n int",
-        {"write.spark.auto-schema-evolution.enabled": "false"},
-        EvolutionError,
-        "auto-schema-evolution",
-    ),
-    "another type": ("alter column v type text", {}, EvolutionError, "v"),
-    "a refused type": ("add column n interval", {}, UnsupportedError, "interval"),
-}
-QUICK = ("not allowed", "a refused type")
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("case", [c if c in QUICK else only_in_soak(c) for c in STOPS])
-def test_a_schema_that_cannot_be_followed_stops_and_loads_again(database, case):
-    change, properties, error, said = STOPS[case]
-    database.run("create table t (id int primary key, v int)", "insert into t values (1, 1)")
-    table = database.drain()
-    if properties:
-        table.set_properties(properties)
-    database.run("insert into t values (2, 2)")
-    database.drain()
-    database.run(f"alter table t {change}", "update t set id = id + 10 where id = 1")
-    for _ in range(2):
-        with pytest.raises(error, match=said):
-            database.drain()
-        assert sorted(row["id"] for row in database.table.to_df().collect()) == [1, 2]
-    if case in ("a default", "not allowed"):
-        table = database.drain(loads_again=True)
-        ours, theirs = database.both()
-        assert ours == theirs
-        assert len(table.schema.fields) == 3
-
-
 def test_what_cannot_be_followed_is_said(database, postgres):
     database.run(
         "create table t (id int primary key, v interval)",
@@ -258,25 +221,3 @@ def test_slots_and_tables_of_others_are_left_alone(database):
     database.run(f"select pg_drop_replication_slot('{database.slot}')")
     with pytest.raises(ValidationError, match="is gone"):
         database.drain()
-
-
-@pytest.mark.check
-def test_partitioned_tables(database):
-    database.run(
-        "create table t (id int, p text, v int, primary key (id, p)) partition by list (p)",
-        "create table t_a partition of t for values in ('a')",
-        "create table t_b (v int, p text not null, id int not null)",
-        "alter table t attach partition t_b for values in ('b')",
-        "insert into t select n, case when n % 2 = 0 then 'a' else 'b' end, n "
-        "from generate_series(1, 10) n",
-    )
-    database.drain(partition_by=("p",))
-    assert database.both()[0] == database.both()[1]
-    database.run(
-        "update t set p = 'b' where id = 2",
-        "delete from t where id = 3",
-        "insert into t values (11, 'b', 1)",
-    )
-    database.drain()
-    assert database.both()[0] == database.both()[1]
-    assert str(database.table.spec.fields[0].name) == "p"
