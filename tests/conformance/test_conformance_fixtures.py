@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run import FIXTURES, check, expectations, scan_of
+from run import FIXTURES, check, expectations
 
 from ci_share import one_in
 
@@ -29,9 +29,3 @@ def test_fixture(spark: Any, fixtures_dir: Path, name: str) -> None:
     (case,) = [case for case in expectations(fixtures_dir) if case.table == name]
     outcome = check(spark, fixtures_dir, case)
     assert outcome.verdict == ("refused" if name in NO_DATA_FILES else "right"), outcome.detail
-
-
-def test_bounds_prune_every_file(spark: Any, fixtures_dir: Path) -> None:
-    (case,) = [c for c in expectations(fixtures_dir) if c.table == "duckdb_generated_bounds"]
-    where = "block_number between 5000000 and 5000100"
-    assert scan_of(spark, fixtures_dir, case, where=where).count() == 0

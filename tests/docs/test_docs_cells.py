@@ -138,7 +138,7 @@ def test_what_ran_is_recorded_for_its_case_and_circle(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_nothing_is_recorded_of_a_run_that_is_no_circle(tmp_path: Path) -> None:
     assert recorded(tmp_path, "refusal", FRAZIL_CIRCLES=None) == []
 

@@ -74,15 +74,10 @@ def test_each_choice_once_in_no_more_cases_than_that_takes(matrix: tuple[str, ..
 
 
 def test_dimensions_of_one_length_are_not_in_step() -> None:
-    """Four cases are enough for every pair of two short dimensions."""
+    """Four cases are enough for every pair of two short dimensions; CI leaves some choices out."""
     taken = in_ci(one_of_each("wxyz", "ab", "ft"))
     assert {case[1:] for case in taken} == set(itertools.product("ab", "ft"))
-
-
-def test_choices_that_ci_leaves_out() -> None:
-    cases = one_of_each("abcd", "xy", without="bd")
-    assert in_ci(cases) == [("a", "x"), ("c", "y")]
-    assert {case.values for case in cases} == set(itertools.product("abcd", "xy"))
+    assert in_ci(one_of_each("abcd", "xy", without="bd")) == [("a", "x"), ("c", "y")]
 
 
 @pytest.mark.parametrize("matrix", MATRICES)

@@ -6,7 +6,6 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -137,11 +136,3 @@ def test_no_byte_of_an_erased_value_is_left(
     assert traces(folder) == []
     assert lake.load_table("db.people").count() == count - 1
     assert table.maintenance.check().is_sound
-
-
-def test_an_expiry_alone_leaves_bounds(spark: Any, lake: Any, tmp_path: Path, erase: Any) -> None:
-    """Why a second one is needed: the manifests of a delete tell of what it removed."""
-    table = filled(spark, lake)
-    table.delete(f"email = '{PERSON}'")
-    table.maintenance.expire_snapshots(older_than=datetime.now(), retain_last=1)
-    assert [name[-4:] for name in traces(tmp_path / "lake")] == ["avro"]
