@@ -171,8 +171,8 @@ def test_a_file_whose_first_answer_was_lost_is_ours_by_its_name_or_its_content(
     lost = replace(FAULTS["answer lost"], verb="PUT")
     server.fail(lost)
     io.create_unique(f"{bucket}/unique", b"ours")
-    server.fail(lost)
     for make, path in ((io.create_unique, "unique"), (io.create, "shared")):
+        server.fail(lost)
         with pytest.raises(AlreadyExistsError, match="exists"):
             make(f"{bucket}/{path}", b"theirs")
     assert io.read(f"{bucket}/unique") == b"ours"
