@@ -53,8 +53,9 @@ class HadoopStores:
         if os.getpid() != self._process:
             return self._elsewhere().open(scheme)
         systems = self._opened()
-        takes_many = scheme in S3_SCHEMES and systems.deletes_many
-        return (HadoopObjectStore if takes_many else HadoopStore)(systems, scheme)
+        if scheme in S3_SCHEMES and systems.deletes_many:
+            return HadoopObjectStore(systems, scheme)
+        return HadoopStore(systems, scheme)
 
     def _opened(self) -> HadoopFileSystems:
         with self._lock:
