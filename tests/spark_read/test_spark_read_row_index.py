@@ -1,4 +1,4 @@
-"""Positions of rows in files of many row groups, and of files that mislead Spark about them."""
+"""What a scan tells of its rows: their positions and sizes; plans that executors prune."""
 
 from __future__ import annotations
 

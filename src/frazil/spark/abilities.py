@@ -67,7 +67,6 @@ if not TYPE_CHECKING:
     GeometryType = _of_this_spark("GeometryType")
     GeographyType = _of_this_spark("GeographyType")
 
-
 NO_ANSWER: Final = (Py4JError, PySparkException, AttributeError, TypeError, ValueError)
 """What asking for a class or a method raises that is not there, or not for everybody."""
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from frazil.errors import FrazilError, MissingFileError, SchemaMismatchError, StorageError
 from frazil.spark.files.lost_files import lost_file
 from frazil.spark.files.parquet.access import told_end
-from frazil.spark.files.parquet.s3a import as_s3a
+from frazil.spark.files.parquet.s3a import REFUSED, as_s3a
 from frazil.spark.files.row_checks import value_problem
 from frazil.spark.session.packages import packages_error
 from frazil.spark.session.tasks import own_error
@@ -48,7 +48,7 @@ def write_failure(error: BaseException, *, folder: str) -> FrazilError | None:
     if own is not None:
         kind, reason = type(own), str(own)
     elif java is not None and _OF_A_SOURCE not in text:
-        ends = told_end(str(error))
+        ends = told_end(str(error)) if REFUSED.search(text) else ""
         by = f"; the catalog gave credentials{ends}" if ends else ""
         kind, reason = StorageError, f"{java.group()}{by}"
     else:

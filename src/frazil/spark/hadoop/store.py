@@ -408,14 +408,14 @@ class HadoopObjectStore(HadoopStore):
         return {path: error for found in failures for path, error in found.items()}
 
     def _delete_part(self, paths: Sequence[str]) -> dict[str, Exception]:
-        by_place = {self._at(path): path for path in paths}
+        places = [self._at(path) for path in paths]
         try:
-            failed = self._call(paths[0], lambda _: self._systems.delete_together(list(by_place)))
+            failed = self._call(paths[0], lambda _: self._systems.delete_together(places))
         except OSError:
             # Not every store knows the request, and a policy may forbid it.
             alone = ((path, self._delete_alone(path)) for path in paths)
             return {path: error for path, error in alone if error is not None}
-        return {by_place[place]: OSError(reason) for place, reason in failed.items()}
+        return {paths[number]: OSError(reason) for number, reason in failed.items()}
 
     def _delete_alone(self, path: str) -> Exception | None:
         try:

@@ -77,14 +77,22 @@ class HadoopFileSystems:
         """Return how many files a store removes by one request."""
         return int(self._wrapped.bulkDelete_pageSize(self.of(path), self._root(path)))
 
-    def delete_together(self, paths: Sequence[str]) -> dict[str, str]:
-        """Remove files of one bucket by one request; return why some are not removed."""
+    def delete_together(self, paths: Sequence[str]) -> dict[int, str]:
+        """Remove files of one bucket by one request; return why some of them, by number, stay.
+
+        Raises:
+            OSError: the store names a file that it was not asked to remove.
+        """
         places = self._array_list()
         for path in paths:
             places.add(self._path(path))
         system, root = self.of(paths[0]), self._root(paths[0])
         failed = self._wrapped.bulkDelete_delete(system, root, places)
-        return {str(each.getKey().toString()): str(each.getValue()) for each in failed}
+        # Paths are compared by Java, which has a spelling of its own.
+        found = {int(places.indexOf(each.getKey())): str(each.getValue()) for each in failed}
+        if -1 in found:
+            raise OSError(f"the store did not remove a file of another name: {found[-1]}")
+        return found
 
     def _root(self, path: str) -> Any:
         return self._path(f"{scheme_of(path)}://{authority_of(path)}/")

@@ -18,12 +18,11 @@ from frazil.errors import (
 from frazil.spark.files.layout.trusted import FOOTERS_SETTING
 from frazil.spark.files.lost_files import MISSING, READ_FILE
 from frazil.spark.files.parquet.access import told_end
-from frazil.spark.files.parquet.s3a import as_s3a
+from frazil.spark.files.parquet.s3a import REFUSED, as_s3a
 from frazil.spark.session.packages import packages_error
 
 _UNREADABLE: Final = re.compile(r"FAILED_READ_FILE|InvalidDataFileError|CANNOT_READ_FILE")
 _PYTHON: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
-_REFUSED: Final = re.compile(r"AccessDenied|ExpiredToken|InvalidAccessKeyId|Status Code: 40[03]")
 _NO_IDS: Final = "Spark read schema expects field Ids"
 
 
@@ -68,7 +67,7 @@ def read_failure(
             f"{place} failed: the data file {file} has no field ids and was not noticed as such; "
             f"set {FOOTERS_SETTING} to always, or the table property schema.name-mapping.default"
         )
-    if text != message and _REFUSED.search(text):
+    if text != message and REFUSED.search(text):
         return StorageError(
             f"{place} failed: the store refuses {file} with the credentials that the catalog gave"
             f"{told_end(message)}; where they have ended, make the DataFrame anew"

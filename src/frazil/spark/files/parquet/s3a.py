@@ -57,6 +57,9 @@ _READS: Final = "s3a-whole"
 
 _OWN_SCHEME: Final = re.compile(rf"\b(?:s3a-[0-9a-f]{{16}}(?:-whole)?|{_WRITES}|{_READS})://")
 
+REFUSED: Final = re.compile(r"AccessDenied|ExpiredToken|InvalidAccessKeyId|Status Code: 40[03]")
+"""What the connector says where the store does not take the credentials."""
+
 OWN_PATH: Final = re.compile(r"\b(s3a-[0-9a-f]{16}(?:-whole)?)://([^/\s]+)")
 """The scheme of some credentials, and a bucket."""
 

@@ -1,4 +1,4 @@
-"""Queries that take parts of nested columns, which Spark then finds by name (SPEC rule 52)."""
+"""Columns are found by id: parts of nested ones, renamed ones, those that conditions name."""
 
 from __future__ import annotations
 
