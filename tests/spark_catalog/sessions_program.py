@@ -10,10 +10,10 @@ import traceback
 from typing import Any
 
 from frazil.spark.attached.configured import configured_lakes
-from frazil.spark.catalog.machine import value_of
 from frazil.spark.catalog.server import SparkListening, SparkServer
 from frazil.spark.catalog.sessions import served_sessions
 from frazil.spark.local.session import local_session
+from frazil.spark.plans.machine import value_of
 
 
 def are_freed(machine: Any, references: list[Any]) -> bool:

@@ -46,6 +46,13 @@ HELD = [
         "BEGIN INSERT INTO lake.db.t VALUES (9, 'i'); SELECT max(id) FROM lake.db.t; END",
         [(9,)],
     ),
+    # A change is found in a script also where it has CTEs.
+    pytest.param(
+        "BEGIN DELETE FROM lake.db.t WHERE id IN (WITH t AS (SELECT 3 AS id) SELECT id FROM t); "
+        "WITH t AS (SELECT max(id) AS m FROM lake.db.t) SELECT m FROM t; END",
+        [(2,)],
+        marks=pytest.mark.check,
+    ),
 ]
 
 

@@ -1,8 +1,8 @@
 """Queries that must give what plain Spark gives for temporary views of the same rows.
 
-``{t}``, ``{u}``, ``{s}`` and ``{insert}`` are tables. A case that is known to fail says why, and is
-expected to; one that is refused over Spark Connect says why as well. Where `hidden` is given, it is
-the query for plain Spark: one without the hidden columns that only a table of the lake has.
+``{t}``, ``{u}``, ``{s}`` and ``{insert}`` are tables. A case that is refused over Spark Connect
+says why. Where `hidden` is given, it is the query for plain Spark: one without the hidden columns
+that only a table of the lake has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ class PlainCase:
 
     text: str
     hidden: str | None = None
-    fails: str | None = None
     over_connect: str | None = None
 
     def over(self, prefix: str) -> str:
@@ -111,25 +110,39 @@ HIDDEN_COLUMNS = [
         "SELECT id FROM {t} WHERE id = 1",
     ),
 ]
-HIDDEN_LATER = [
+HIDDEN_OF_ALL = [
     PlainCase(
         "FROM {t} |> WHERE _pos >= 0",
         "FROM {t}",
-        fails="a pipe takes hidden columns for the table's own: it is refused",
+        over_connect="a pipe takes hidden columns for the table's own: it is refused",
     ),
     PlainCase(
         "SELECT * FROM {t} a NATURAL JOIN {u} b WHERE a._pos >= 0 AND b._pos >= 0",
         "SELECT * FROM {t} NATURAL JOIN {u}",
-        fails="a natural join takes hidden columns for the table's own: it is refused",
+        over_connect="a natural join takes hidden columns for the table's own: it is refused",
     ),
     PlainCase(
         "SELECT * FROM {u} AS x(a, b) WHERE _pos >= 0",
         "SELECT * FROM {u} AS x(a, b)",
-        fails="names of columns are given to the hidden ones too",
+        over_connect="names of columns are given to the hidden ones too",
     ),
     PlainCase(
         "SELECT * FROM (SELECT id, k FROM {t} WHERE _pos < 9) PIVOT (sum(id) FOR k IN (0, 1))",
         "SELECT * FROM (SELECT id, k FROM {t}) PIVOT (sum(id) FOR k IN (0, 1))",
+    ),
+    PlainCase(
+        "SELECT a.id, b._pos p FROM {t} a JOIN {t} b ON a._pos = b._pos + 1 WHERE a._file > ''",
+        "SELECT a.id, b.id p FROM {t} a JOIN {t} b ON a.id = b.id + 1",
+    ),
+    PlainCase(
+        "SELECT id FROM {t} WHERE _pos IN (SELECT max(_pos) FROM {t})",
+        "SELECT id FROM {t} WHERE id IN (SELECT max(id) FROM {t})",
+    ),
+    PlainCase(
+        "WITH x AS (SELECT * FROM {t} WHERE _pos > 1), y AS (SELECT id, _pos p FROM {t} z)"
+        " SELECT * FROM x JOIN y USING (id)",
+        "WITH x AS (SELECT * FROM {t} WHERE id > 1), y AS (SELECT id, id p FROM {t} z)"
+        " SELECT * FROM x JOIN y USING (id)",
     ),
 ]
 STRUCTS = [
@@ -139,4 +152,4 @@ STRUCTS = [
     ),
     PlainCase("SELECT (SELECT max(db.s.x) FROM {s}) m FROM {u}"),
 ]
-CASES = [*ALIASES, *INSERT, *HIDDEN_WORDS, *HIDDEN_COLUMNS, *HIDDEN_LATER, *STRUCTS]
+CASES = [*ALIASES, *INSERT, *HIDDEN_WORDS, *HIDDEN_COLUMNS, *HIDDEN_OF_ALL, *STRUCTS]

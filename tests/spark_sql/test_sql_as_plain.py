@@ -1,5 +1,6 @@
 """Queries over tables of a lake, beside plain Spark over temporary views of the same rows."""
 
+import pyspark
 import pytest
 from plain_cases import CASES, TABLES
 from pyspark.sql import functions as F
@@ -23,16 +24,11 @@ def sides(spark, tmp_path_factory):
         spark.catalog.dropTempView(f"plain_{name}")
 
 
-def _marked(case):
-    marks = [pytest.mark.xfail(strict=True, reason=case.fails)] if case.fails else []
-    return pytest.param(case, marks=marks, id=case.text)
-
-
 def _rows(found):
     return found.schema.simpleString(), sorted(map(str, found.collect()))
 
 
-@pytest.mark.parametrize("case", [_marked(case) for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.text)
 def test_a_query_as_over_temporary_views(sides, spark, case):
     wanted = _rows(spark.sql(case.plain("plain_")))
     assert _rows(sides.sql(case.over("db."))) == wanted
@@ -40,11 +36,33 @@ def test_a_query_as_over_temporary_views(sides, spark, case):
 
 
 @pytest.mark.parametrize(
-    "text", ["FROM {t} |> WHERE _pos >= 0", "SELECT * FROM {t} NATURAL JOIN {u} WHERE t._pos >= 0"]
+    ("text", "wanted"),
+    [
+        ("SELECT id, _deleted FROM {d}", [(0, False), (1, True), (2, False)]),
+        ("SELECT a.id, b._deleted FROM {d} a, {d} b WHERE a.id = b.id", [(0, False), (2, False)]),
+        ("SELECT id, _deleted FROM {d} WHERE id NOT IN (SELECT id FROM {d})", [(1, True)]),
+        (
+            "WITH x AS (SELECT id FROM {d}) SELECT d.id, d._deleted FROM {d} d LEFT JOIN x"
+            " ON x.id = d.id WHERE x.id IS NULL",
+            [(1, True)],
+        ),
+    ],
 )
-def test_hidden_columns_where_all_columns_are_meant_are_refused(sides, text):
-    with pytest.raises(frazil.errors.UnsupportedError, match="_pos is hidden"):
-        sides.sql(text.format(t="db.t", u="db.u"))
+def test_deleted_rows_are_those_of_the_table_whose_column_is_named(sides, spark, text, wanted):
+    if not sides.catalog.table_exists(("db", "d")):
+        merge = {"write.delete.mode": "merge-on-read"}
+        made = sides.create_table("db.d", "id bigint", properties=merge)
+        made.append(spark.range(3).coalesce(1))
+        made.delete("id = 1")
+    assert sorted(map(tuple, sides.sql(text.format(d="db.d")).collect())) == wanted
+    assert sorted(map(tuple, spark.sql(text.format(d="lake.db.d")).collect())) == wanted
+
+
+@pytest.mark.check
+@pytest.mark.skipif(pyspark.__version__ < "4.1", reason="scripts are an option of this Spark")
+def test_a_script_of_queries(sides):
+    text = "BEGIN DECLARE n INT DEFAULT 3; SELECT id, '{n}' AS s FROM db.t WHERE id > n; END"
+    assert sorted(map(tuple, sides.sql(text).collect())) == [(4, "{n}"), (5, "{n}")]
 
 
 def test_functions_over_tables(sides, spark):

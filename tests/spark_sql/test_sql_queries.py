@@ -252,7 +252,7 @@ def test_errors_while_rows_are_read_have_the_users_names(sides, no_leftovers, ca
     divided = "SELECT id / (id - id) AS x FROM db.t"
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO") as raised:
         sides.sql(divided).collect()
-    assert "FROM `db.t`" in str(raised.value)
+    assert "FROM db.t" in str(raised.value)
     assert "frazil_" not in str(raised.value)
     sides.sql("DROP VIEW db.w")
 

@@ -78,6 +78,7 @@ _HOMES: Final = ("", "sinks.", "runtime.", "checkpointing.")
 
 _FILE_FORMAT: Final = "org.apache.spark.sql.execution.datasources.FileFormat"
 _VARIANTS: Final = "org.apache.parquet.schema.LogicalTypeAnnotation$VariantLogicalTypeAnnotation"
+_PARAMETERS: Final = "org.apache.spark.sql.catalyst.parser.NamedParameterContext"
 _TABLE_CONTEXT: Final = "org.apache.spark.sql.connector.catalog.TableContext"
 
 
@@ -176,6 +177,11 @@ def may_have_variables(session: Any, plan: Any) -> bool:
 def reads_variants(jvm: Any) -> bool:
     """Return whether Spark's Parquet reader knows files with variants (Spark 4.1)."""
     return has_class(jvm, _VARIANTS)
+
+
+def substitutes_parameters(jvm: Any) -> bool:
+    """Return whether Spark's parser puts the values of parameters in their places (Spark 4.1)."""
+    return has_class(jvm, _PARAMETERS)
 
 
 def tells_catalogs_options(jvm: Any) -> bool:

@@ -25,9 +25,9 @@ from frazil.format.predicates.sql.quoting import quote_name_always, string_text
 from frazil.spark.attached.dataframes.batch_reads import read_table
 from frazil.spark.attached.hooks import Ours
 from frazil.spark.attached.names import AttachedLake, SessionNames, context_of
-from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.attached.statements import Plain, run_statement, use
 from frazil.spark.creation import CreateTable
+from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.statements.show import matches
 from frazil.spark.sql.statements.tables import refuse_provider

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Catalog
 from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, ValidationError
+from frazil.spark.attached.dataframes.java_options import Given, asked_version
 from frazil.spark.lake_transaction.statements import StatementTransactions
 from frazil.spark.lake_transaction.tables import JoinedTables
 from frazil.spark.sql.context import (
@@ -22,6 +23,7 @@ from frazil.spark.sql.context import (
     NamedView,
     SparksNameError,
     SqlContext,
+    TableVersion,
 )
 from frazil.spark.words import Word, WordReader
 
@@ -73,7 +75,6 @@ class SessionNames:
         namespace: what USE has set within it.
         reserved: first parts of names that are Spark's, in small letters.
         in_spark: Spark itself finds their tables in a text.
-        hidden_in_spark: and their hidden columns, by names alone.
     """
 
     attached: Mapping[str, AttachedLake] = field(default_factory=dict)
@@ -81,7 +82,6 @@ class SessionNames:
     namespace: CurrentNamespace = field(default_factory=CurrentNamespace)
     reserved: Collection[str] = RESERVED
     in_spark: bool = False
-    hidden_in_spark: bool = False
 
     @property
     def lakes(self) -> Mapping[str, AttachedLake]:
@@ -298,6 +298,23 @@ class AttachedContext(SqlContext):
             if found is not None:
                 return found
         raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
+
+    def with_options(
+        self, named: NamedTable | NamedView, options: Mapping[str, str]
+    ) -> NamedTable | NamedView:
+        """Return what a name with the options of a read means.
+
+        Raises:
+            ConfigurationError: an option is malformed.
+            ValidationError: two of them, or one and the name, say which version.
+        """
+        if isinstance(named, NamedView):
+            return named
+        given = Given()
+        for key, value in options.items():
+            given.note(key, value)
+        # A clause of AS OF is told of the relation's use, where a name's version is refused.
+        return replace(named, version=asked_version(named, TableVersion(), given))
 
     def _of_a_lake(self, parts: Identifier) -> tuple[AttachedLake, Identifier]:
         found = self.names.of(parts)

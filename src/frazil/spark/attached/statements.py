@@ -13,9 +13,8 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import NoSuchNamespaceError, SqlSyntaxError, ValidationError
 from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, context_of
-from frazil.spark.attached.sparks_errors import sparks_errors
-from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.lake_transaction.statements import controls
+from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.results import nothing, table_of
@@ -26,8 +25,6 @@ from frazil.spark.words import Word, WordReader, words_of
 
 _SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
 
-_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "TABLE", "("})
-_HIDDEN: Final = frozenset(each.name for each in METADATA_COLUMNS)
 _MADE_FOR_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION"})
 
 Plain = Callable[..., Any]
@@ -92,13 +89,8 @@ def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
     return is_known and _is_sparks(names, words)
 
 
-def names_hidden(words: Sequence[Word]) -> bool:
-    """Return whether a word may be the name of a hidden column."""
-    return any(word.text.lower() in _HIDDEN for word in words)
-
-
 def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
-    """Whether Spark runs a statement that names a lake: what it holds, or its hidden columns.
+    """Whether Spark runs a statement that names a lake, since it holds others.
 
     Spark does not know of a lake that USE has set when it looks for a name there.
     """
@@ -107,8 +99,6 @@ def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
         return True
     if keys[0] == "CREATE" and _MADE_FOR_THE_SESSION.intersection(keys):
         return "USING" not in keys and "GLOBAL" not in keys
-    if names.hidden_in_spark and keys[0] in _QUERIES and names_hidden(words):
-        return True
     return any(
         one.keyword == "IDENTIFIER" and other.keyword == "(" for one, other in pairwise(words)
     )

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError
 from frazil.spark.attached.names import SessionNames
-from frazil.spark.catalog.machine import JavaObject, Machine, answers
 from frazil.spark.lake_transaction.statements import controls
+from frazil.spark.plans.machine import JavaObject, Machine, answers
 from frazil.spark.sql.statements.listing import (
     CHANGES,
     StatementKind,

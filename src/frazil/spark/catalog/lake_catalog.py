@@ -24,7 +24,6 @@ from frazil.spark.attached.dataframes.java_options import (
 )
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import context_of
-from frazil.spark.catalog.machine import JavaObject, answers
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import NamedRows
 from frazil.spark.catalog.tables import (
@@ -36,6 +35,7 @@ from frazil.spark.catalog.tables import (
     view_table,
 )
 from frazil.spark.creation import CreateTable
+from frazil.spark.plans.machine import JavaObject, answers
 from frazil.spark.session.facts import type_support
 from frazil.spark.sql.binding.bound_text import QueriedView
 from frazil.spark.sql.context import TableVersion

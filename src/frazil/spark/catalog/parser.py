@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
 
 from frazil.errors import NoSuchTableError
 from frazil.spark.attached.names import SessionNames, context_of
-from frazil.spark.attached.statements import names_hidden
 from frazil.spark.catalog.commands import (
     command,
     explained,
@@ -18,17 +17,16 @@ from frazil.spark.catalog.commands import (
     rows_of_call,
     words_or_none,
 )
-from frazil.spark.catalog.machine import JavaObject, Machine, answers
 from frazil.spark.catalog.own_statements import is_own, own_statements
 from frazil.spark.catalog.place import SessionPlace
-from frazil.spark.catalog.queries import ROWS, NamedRows, bound_plan, pruned_plan
-from frazil.spark.catalog.relations import replaced, written_names
+from frazil.spark.catalog.queries import ROWS, NamedRows, plan_with_rows
 from frazil.spark.catalog.scripts import changes_in_script
 from frazil.spark.catalog.thrift.lists import LIST, listed
 from frazil.spark.lake_transaction.statements import controls
+from frazil.spark.plans.machine import JavaObject, Machine, answers
+from frazil.spark.plans.relations import written_names
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.statements.listing import StatementKind
-from frazil.spark.words import Word
 
 _SCRIPT: Final = "CompoundBody"
 
@@ -105,20 +103,12 @@ class LakeParser(JavaObject):
                 return command(self.machine, place.run, text)
             if kind is StatementKind.CALL:
                 return rows_of_call(self.machine, place.run(text))
-            by_text = self._is_by_text(names, words, whole=whole)
-            if kind is StatementKind.SHOWN or by_text:
+            # Functions of a lake are found in the text alone.
+            calls = is_query(words) and may_call(words)
+            if kind is StatementKind.SHOWN or calls:
                 frame: Any = place.run(text)
                 return frame._jdf.queryExecution().logical()
             return self._with_rows(place, plan, text, whole=whole)
-
-    def _is_by_text(self, names: SessionNames, words: Sequence[Word], *, whole: bool) -> bool:
-        """Whether a query has what is found in its text alone: functions, or hidden columns."""
-        if not is_query(words):
-            return False
-        if may_call(words):
-            return True
-        is_here = whole or names.lake is None
-        return is_here and not names.hidden_in_spark and names_hidden(words)
 
     def _check_target(self, names: SessionNames, place: SessionPlace, plan: Any) -> None:
         """Check that the table that a statement changes is there, as Spark's analysis does."""
@@ -147,9 +137,8 @@ class LakeParser(JavaObject):
         if kind == _SCRIPT:
             # Tables are read when a statement runs, after those before it: by the catalog.
             changes = changes_in_script(self.machine, place, plan)
-            return replaced(self.machine, plan, (), changes) if changes else plan
-        bound = bound_plan(place, plan, text, whole=whole)
-        return plan if bound is None else pruned_plan(bound)
+            return plan.transformDown(self.machine.mapping(changes)) if changes else plan
+        return plan_with_rows(place, plan, text, whole=whole)
 
     def _with_values(self, text: str, values: Any) -> str:
         if values is None:

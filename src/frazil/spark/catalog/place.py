@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.statements import run_statement
-from frazil.spark.catalog.machine import Machine
 from frazil.spark.catalog.own_statements import own_statements
+from frazil.spark.plans.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from frazil.spark.catalog.commands import command, kind_of, words_or_none
-from frazil.spark.catalog.machine import Machine
 from frazil.spark.catalog.place import SessionPlace
+from frazil.spark.plans.machine import Machine
 from frazil.spark.sql.statements.listing import StatementKind
 
 

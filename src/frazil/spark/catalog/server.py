@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.later import later
 from frazil.spark.abilities import lacking, tells_catalogs_options
-from frazil.spark.catalog.machine import Machine, machine_of, value_of
 from frazil.spark.catalog.sessions import (
     Attach,
     forget_served,
@@ -23,6 +22,7 @@ from frazil.spark.catalog.sessions import (
     served_sessions,
 )
 from frazil.spark.catalog.thrift.service import list_lakes
+from frazil.spark.plans.machine import Machine, machine_of, value_of
 
 if TYPE_CHECKING:
     from frazil.spark.catalog.connect.interception import answer_requests

@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.sessions import be_new, forget, names_of
 from frazil.spark.catalog.lake_catalog import LakeCatalog
-from frazil.spark.catalog.machine import JavaObject, Machine, field_of, machine_of, value_of
 from frazil.spark.catalog.parser import LakeParser
 from frazil.spark.catalog.place import SessionPlace
-from frazil.spark.catalog.queries import finds_hidden
+from frazil.spark.plans.machine import JavaObject, Machine, field_of, machine_of, value_of
 from frazil.spark.session.by_session import forget_session
 from frazil.spark.session.facts import is_stopped
 from frazil.spark.sql.parsers.spark_parser import OWN_PARSERS
@@ -216,7 +215,6 @@ def place_of(
     theirs = session._jsparkSession
     manager = theirs.sessionState().catalogManager()
     current = theirs.catalog() if follows_spark else None
-    names.hidden_in_spark = finds_hidden(machine, spark)
     return SessionPlace(machine, spark, theirs, names, manager, current)
 
 

@@ -17,8 +17,8 @@ from frazil.catalog.identifiers import Identifier
 from frazil.errors import UnsupportedError
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.table_writes import TableWrite
-from frazil.spark.catalog.machine import JavaObject, Machine, answers
 from frazil.spark.catalog.place import SessionPlace
+from frazil.spark.plans.machine import JavaObject, Machine, answers
 
 _CONNECTOR: Final = "org.apache.spark.sql.connector"
 _CAPABILITIES: Final = (

@@ -352,6 +352,18 @@ class SqlContext:
             raise NoSuchTableError(f"there is no table {shown(whole)} in {self.name}")
         return None
 
+    def with_options(
+        self, named: NamedTable | NamedView, options: Mapping[str, str]
+    ) -> NamedTable | NamedView:
+        """Return what a name with the options of a read means.
+
+        Raises:
+            UnsupportedError: options are those of an attached session.
+        """
+        raise UnsupportedError(
+            f"the options {', '.join(options)} of a read are of an attached session: say AS OF"
+        )
+
     def is_catalog(self, name: str) -> bool:
         """Whether a name is that of a lake, or of one of Spark's catalogs."""
         if self.is_lake(name) or name == SPARK_CATALOG:

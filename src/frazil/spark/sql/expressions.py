@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.session.temporary_views import make_temporary_view
-from frazil.spark.sql.binding.bound_text import bind_tables
+from frazil.spark.sql.binding.bind import bind_query, bind_tables
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.functions.calls import calls_in, may_call
@@ -91,7 +91,7 @@ class Expressions:
         own = with_short_qualifiers(text, self.outer)
         whole = f"{self.ctes}SELECT ({own})" + (f" FROM {rows}" if rows else "")  # noqa: S608
         context = replace(self.context, frames={**self.context.frames, **frames})
-        bound = bind_tables(context, whole, words_of(whole))
+        bound = bind_query(context, whole)
         return bound.run(None, bound.no_rows())
 
     def _with_ctes(self, text: str, words: Sequence[Word]) -> str:

@@ -1,4 +1,4 @@
-"""Queries: names of tables are replaced in the text, and Spark reads all else as it was typed."""
+"""Queries: the rows of tables are put in their places, and Spark reads all else as it was typed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from frazil.errors import SqlSyntaxError
 from frazil.format.predicates import AlwaysTrue, all_of
 from frazil.spark.session.facts import is_connect
-from frazil.spark.sql.binding.bound_text import BoundText, bind_query
+from frazil.spark.sql.binding.bind import bind_query
+from frazil.spark.sql.binding.bound_text import BoundText
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.new_columns import with_new_columns
 from frazil.spark.sql.parameters import Args

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from frazil.spark.abilities import has_class
+from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parsers.spark_parser import parsed_expression
 
@@ -18,6 +19,16 @@ _OF_THE_SESSION: Final = ((), ("session",), ("system", "session"))
 """What can stand before the name of a session's variable."""
 
 Parts = tuple[str, ...]
+
+_SCRIPTS: Final = BySession[tuple[Any]]()
+"""What tells the script that runs; None in it where this Spark has none."""
+
+
+def _scripts(spark: SparkSession) -> tuple[Any]:
+    session: Any = spark
+    if not has_class(session._jvm, _OF_SCRIPTS):
+        return (None,)
+    return (session._jvm.org.apache.spark.sql.catalyst.SqlScriptingContextManager,)
 
 
 def with_values(spark: SparkSession, text: str, is_column: Callable[[Parts], bool]) -> str:
@@ -61,9 +72,10 @@ class _Variables:
         own = state.catalogManager().tempVariableManager()
         self._own = None if own.isEmpty() else own
         self._of_script = None
-        if not has_class(session._jvm, _OF_SCRIPTS):
+        scripts = _SCRIPTS.get_or_make(spark, _scripts)[0]
+        if scripts is None:
             return
-        context = session._jvm.org.apache.spark.sql.catalyst.SqlScriptingContextManager.get()
+        context = scripts.get()
         if context.isDefined():
             manager = context.get().getVariableManager()
             if str(manager.getClass().getName()).startswith("scala."):

@@ -13,8 +13,8 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.attached.dataframes.java_options import Given, read_choice
 from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
 from frazil.spark.attached.names import SessionNames, context_of
-from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.attached.statements import Plain
+from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import prepare_session
 from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.query import query

@@ -11,7 +11,7 @@ from pyspark.sql.utils import to_str
 from frazil.errors import ConfigurationError, UnsupportedError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.sql.context import TableVersion
+from frazil.spark.sql.context import NamedTable, TableVersion
 
 _READ_TUNING: Final = frozenset(
     {
@@ -299,3 +299,30 @@ def _overwrite_mode(given: Given) -> bool | None:
             f"the options {' and '.join(found)} contradict each other: give one of them"
         )
     return next(iter(found.values()), None)
+
+
+_OF_SPARK: Final = frozenset({"versionasof", "timestampasof"})
+"""Options of a read that Spark itself reads too."""
+
+
+def asked_version(named: NamedTable, asked: TableVersion | str, given: Given) -> TableVersion:
+    """Return the version of a table that a clause or Spark itself, and a reader's options, say.
+
+    Args:
+        asked: a version; a text is a snapshot's id or a reference's name.
+        given: the options; those that Spark reads itself may be among them.
+
+    Raises:
+        ConfigurationError: an option is malformed.
+        UnsupportedError: they ask for what was appended between two snapshots.
+        ValidationError: two of them, or one and the name, say which version.
+    """
+    metadata = named.table.metadata
+    chosen = chosen_version(given, metadata)
+    version = named_version(asked, metadata) if isinstance(asked, str) else asked
+    if version.arguments and chosen.arguments and not given.values.keys() & _OF_SPARK:
+        raise ValidationError("AS OF says a version, and the options another one")
+    version = version if version.arguments else chosen
+    if version.arguments and named.version.arguments:
+        raise ValidationError("the name says a version, and the options another one")
+    return version if version.arguments else named.version

@@ -15,7 +15,7 @@ from frazil.format.predicates.sql.quoting import quote_name
 from frazil.spark.attached.dataframes.source_columns import SourceColumns
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import SessionNames
-from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.row_level.merging.builder import MergeBuilder
 from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.options import CommitOptions

@@ -11,7 +11,7 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.spark.attached.dataframes.batch_reads import found_name
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
-from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.table import Table
 

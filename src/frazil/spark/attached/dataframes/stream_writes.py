@@ -16,8 +16,8 @@ from frazil.spark.attached.dataframes.java_options import Given, stream_choice
 from frazil.spark.attached.dataframes.lake_reads import is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
 from frazil.spark.attached.names import SessionNames, context_of
-from frazil.spark.attached.sparks_errors import sparks_errors
 from frazil.spark.creation import CreateTable
+from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.statements.target import StatementTarget, target_of

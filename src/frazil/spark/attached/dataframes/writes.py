@@ -14,7 +14,7 @@ from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.lake_reads import is_folder, is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
 from frazil.spark.attached.names import SessionNames
-from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.plans.sparks_errors import sparks_errors
 
 if TYPE_CHECKING:
     from pyspark.sql.readwriter import DataFrameWriter

@@ -13,7 +13,7 @@ from frazil.errors import UnsupportedError
 from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
 from frazil.spark.attached.dataframes.transforms import partition_term
 from frazil.spark.attached.names import SessionNames
-from frazil.spark.attached.sparks_errors import sparks_errors
+from frazil.spark.plans.sparks_errors import sparks_errors
 
 if TYPE_CHECKING:
     from pyspark.sql.readwriter import DataFrameWriterV2

@@ -18,10 +18,10 @@ from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.kinds import stream_writer
 from frazil.spark.catalog.connect.requests import ANY, COMMAND, READ
 from frazil.spark.catalog.connect.wire import values_of
-from frazil.spark.catalog.machine import JavaObject, Machine, answers
 from frazil.spark.catalog.own_statements import own_statements
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import plan_of_read
+from frazil.spark.plans.machine import JavaObject, Machine, answers
 from frazil.spark.sql.context import NamedView
 
 PlaceOf = Callable[[Any], SessionPlace]
@@ -107,8 +107,7 @@ class ReadAnswers(JavaObject):
             names.refuse_in_transaction("a stream")
             rows: Any = stream_of(named, given).alias(parts[-1])
             return rows._jdf.queryExecution().analyzed()
-        hidden = said["hidden"] if names.hidden_in_spark else ()
-        return plan_of_read(place, parts, named, given, hidden)
+        return plan_of_read(place, parts, named, given, said["hidden"])
 
     def _sparks(self, place: SessionPlace, said: Mapping[str, Any]) -> Any:
         """The relation as Spark's planner makes it."""

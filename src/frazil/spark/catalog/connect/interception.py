@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from frazil.spark.catalog.connect.answers import CommandAnswers, PlaceOf, ReadAnswers, message_of
 from frazil.spark.catalog.connect.requests import REQUESTS, ClientRequest, session_key
-from frazil.spark.catalog.machine import JavaObject, Machine, field_of, value_of
 from frazil.spark.catalog.place import SessionPlace
+from frazil.spark.plans.machine import JavaObject, Machine, field_of, value_of
 
 _SERVICE: Final = "spark.connect.SparkConnectService"
 _CALLS: Final = "org.sparkproject.connect.grpc.stub.ServerCalls"

@@ -18,8 +18,8 @@ from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability, Catalog
 from frazil.errors import FrazilError
 from frazil.format import types as I
-from frazil.spark.catalog.machine import elements
 from frazil.spark.catalog.place import SessionPlace
+from frazil.spark.plans.machine import elements
 from frazil.spark.session.facts import type_support
 from frazil.spark.sql.context import SPARK_CATALOG
 from frazil.spark.types import schema_to_spark, struct_to_spark

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from frazil.spark.catalog.machine import JavaObject, Machine, answers, field_of, value_of
 from frazil.spark.catalog.thrift.lists import LIST
+from frazil.spark.plans.machine import JavaObject, Machine, answers, field_of, value_of
 
 _BINARY: Final = "ThriftBinaryCLIService"
 

@@ -134,6 +134,12 @@ def places_of_hidden(words: Sequence[Word], spark: SparkSession) -> list[int]:
     return found
 
 
+def hidden_names(words: Sequence[Word], spark: SparkSession) -> tuple[str, ...]:
+    """Return the hidden columns that some words can name."""
+    places = places_of_hidden(words, spark)
+    return tuple(sorted({_NAMES[words[at].text.lower()] for at in places}))
+
+
 def is_only_a_query(words: Sequence[Word]) -> bool:
     """Return whether Spark can analyse a text and do nothing else."""
     first = words[0].keyword if words else ""

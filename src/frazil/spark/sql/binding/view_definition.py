@@ -26,7 +26,7 @@ from frazil.format.views import (
     replacing_updates,
 )
 from frazil.spark.session.facts import is_case_sensitive
-from frazil.spark.sql.binding.bound_text import DIALECT, bind_view_query
+from frazil.spark.sql.binding.bind import DIALECT, bind_view_query
 from frazil.spark.sql.binding.view_columns import ENGINE_VERSIONS, QUERY_COLUMN_NAMES
 from frazil.spark.sql.context import SqlContext, ViewScope
 from frazil.spark.types import query_schema_from_spark

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from frazil.spark.abilities import substitutes_parameters
+from frazil.spark.plans.machine import Machine
 from frazil.spark.session.by_session import BySession
+from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.parsers.table_name import TableName
 
 OWN_PARSERS: Final = BySession[Any]()
@@ -42,6 +46,41 @@ def names_by_spark(spark: SparkSession, query: str) -> list[TableName]:
     return list(_names(plan, frozenset(), is_aliased=False))
 
 
+def parsed_plan(spark: SparkSession, text: str, args: Args = None) -> Any:
+    """Return the plan of a statement, not analysed, with the values of its parameters.
+
+    Raises:
+        ParseException: of Spark.
+        PySparkException: a value has no literal.
+    """
+    session: Any = spark
+    with _active(spark):
+        parser = _parser(spark)
+        if not args:
+            return parser.parsePlan(text)
+        machine, own = Machine(session.sparkContext._gateway), session._jsparkSession
+        is_named = isinstance(args, Mapping)
+        given = (
+            args if isinstance(args, Mapping) else {f"_{at}": each for at, each in enumerate(args)}
+        )
+        values = {key: own.expression(F.lit(value)._jc) for key, value in given.items()}
+        if not substitutes_parameters(machine.jvm):
+            plan, in_order = parser.parsePlan(text), machine.sequence(values.values())
+            analysis = machine.catalyst.analysis
+            if not is_named:
+                return analysis.PosParameterizedQuery(plan, in_order)
+            return analysis.NameParameterizedQuery(plan, machine.sequence(values), in_order)
+        literals = own.resolveAndValidateParameters(machine.mapping(values.items()))
+        kinds: Any = machine.catalyst.parser
+        if is_named:
+            said = kinds.NamedParameterContext(literals)
+        else:
+            said = kinds.PositionalParameterContext(
+                machine.sequence(literals.apply(key) for key in values)
+            )
+        return parser.parsePlanWithParameters(text, said)
+
+
 def parsed_expression(spark: SparkSession, text: str) -> Any:
     """Return the tree of an expression, not analysed.
 
@@ -65,7 +104,7 @@ def _active(spark: SparkSession) -> Iterator[None]:
     of ANSI, they may be errors.
     """
     session: Any = spark
-    sessions: Any = session._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions: Any = Machine(session.sparkContext._gateway).sql.classic.SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(session._jsparkSession)
     try:

@@ -6,7 +6,7 @@ lake's functions mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from sqlglot import exp
 from frazil.format.predicates import AlwaysTrue, Expression, all_of
 from frazil.spark.conditions import is_read_as_here
 from frazil.spark.session.facts import is_case_sensitive, time_zone_of
+from frazil.spark.sql.binding.bound_plan import BoundPlan
 from frazil.spark.sql.binding.bound_text import BoundText, QueriedView
 from frazil.spark.sql.binding.buckets import Buckets
 from frazil.spark.sql.binding.relations import QueriedTable
@@ -56,12 +57,28 @@ def written_rows(bound: BoundText, args: Args) -> dict[str, WrittenRows]:
 
 def _of_relations(bound: BoundText, reads: Sequence[WrittenRead]) -> dict[str, WrittenRead]:
     """The reads of the lake's tables by their names; none where the texts do not tell."""
+    if isinstance(bound, BoundPlan):
+        return dict(_of_places(bound, reads))
     wanted = [(name, each.use.name.parts) for name, each in bound.relations.items()]
     known = {parts for _, parts in wanted}
     own = [read for read in reads if read.name.parts in known]
     if [read.name.parts for read in own] != [parts for _, parts in wanted]:
         return {}
     return {name: read for (name, _), read in zip(wanted, own, strict=True)}
+
+
+def _of_places(bound: BoundPlan, reads: Sequence[WrittenRead]) -> Iterator[tuple[str, WrittenRead]]:
+    """The reads of relations that are at one place of a plan, and once in its text."""
+    for name in bound.relations:
+        place = bound.places[name]
+        own = [
+            read
+            for read in reads
+            if read.name.parts == place.parts
+            and (place.alias is None or place.alias.lower() == read.alias.lower())
+        ]
+        if len(own) == place.uses == 1:
+            yield name, own[0]
 
 
 def _columns_beside(

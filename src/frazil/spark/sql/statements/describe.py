@@ -11,7 +11,7 @@ from frazil.catalog.protocol import LoadedView
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
-from frazil.spark.sql.binding.bound_text import bind_query
+from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts

@@ -7,7 +7,7 @@ from typing import Final
 from frazil.catalog.protocol import LoadedView
 from frazil.format.predicates.sql.quoting import quote_name, string_text
 from frazil.format.views import ViewMetadata
-from frazil.spark.sql.binding.bound_text import DIALECT
+from frazil.spark.sql.binding.bind import DIALECT
 from frazil.spark.sql.binding.view_columns import ENGINE_VERSIONS, QUERY_COLUMN_NAMES
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.types import type_to_spark

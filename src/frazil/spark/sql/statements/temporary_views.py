@@ -12,7 +12,9 @@ from pyspark.storagelevel import StorageLevel
 
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.sql.binding.bound_text import bind_query
+from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.binding.bind import bind_query
+from frazil.spark.sql.binding.hidden_columns import is_only_a_query
 from frazil.spark.sql.binding.view_definition import ViewColumn
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.query import query, wanted_rows
@@ -124,9 +126,8 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
     """Run an EXPLAIN of a query; None where it is of another statement."""
     begin = reader.place
     reader.expect("EXPLAIN")
-    for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
-        if reader.takes(mode):
-            break
+    modes = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
+    mode = next((each for each in modes if reader.takes(each)), "SIMPLE")
     head, text = reader.text[begin : reader.place], reader.rest()
     words = words_of(text)
     if words and words[0].keyword in ("INSERT", "DELETE", "UPDATE", "MERGE"):
@@ -134,8 +135,18 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
             f"EXPLAIN of {words[0].keyword} is not there for tables of the lake; explain the query "
             "that it is made of"
         )
+    if not is_only_a_query(words):
+        # To look which rows it needs would run it.
+        return None
     bound = bind_query(context, text)
-    explained = replace(bound, text=head + bound.text).run(None, wanted_rows(context, bound))
+    rows = wanted_rows(context, bound)
+    if not is_connect(context.spark):
+        found: Any = bound.run(None, rows)
+        session: Any = context.spark
+        explain_string = session._jvm.PythonSQLUtils.explainString
+        said = explain_string(found._jdf.queryExecution(), mode.lower())
+        return table_of(context.spark, ("plan",), [(str(said),)])
+    explained = replace(bound, text=head + bound.text).run(None, rows)
     plan = str(explained.collect()[0][0])
     for name, said in bound.names.items():
         plan = plan.replace(name, said)

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import is_instance_of
+from py4j.java_gateway import JavaClass, JavaPackage, is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.spark.abilities import made_by
-from frazil.spark.attached.sparks_errors import condition_of
+from frazil.spark.plans.sparks_errors import condition_of
 
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
 """A condition of Spark's that is nothing but a text."""
@@ -40,6 +41,38 @@ class _OwnErrorsToo:
         return bool(self._before) or isinstance(sys.exc_info()[1], _OwnError)
 
 
+class _Kept:
+    """A package or a class of the virtual machine, which is asked once for each name in it."""
+
+    def __init__(self, origin: JavaPackage | JavaClass) -> None:
+        self._origin = origin
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._origin, name)
+        kept = _Kept(found) if isinstance(found, JavaPackage | JavaClass) else found
+        setattr(self, name, kept)
+        return kept
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Make an object of the class."""
+        return self._origin(*arguments)
+
+
+class _Root:
+    """What is kept of one virtual machine."""
+
+    def __init__(self, jvm: Any) -> None:
+        self.sql = _Kept(jvm.org.apache.spark.sql)
+        self.to_sequence = jvm.PythonUtils.toSeq
+        self.empty_map = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+        self.no_options = self.sql.util.CaseInsensitiveStringMap.empty()
+
+
+_ROOTS: Final[WeakKeyDictionary[Any, _Root]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The virtual machine beside a classic session, which calls back.
@@ -58,16 +91,33 @@ class Machine:
     @property
     def catalyst(self) -> Any:
         """Spark's package of plans."""
-        return self.jvm.org.apache.spark.sql.catalyst
+        return self.sql.catalyst
 
     @property
     def connector(self) -> Any:
         """Spark's package of catalogs."""
-        return self.jvm.org.apache.spark.sql.connector
+        return self.sql.connector
+
+    @property
+    def sql(self) -> Any:
+        """Spark's package of SQL; each name in it is looked for once."""
+        return self._root.sql
+
+    @property
+    def no_options(self) -> Any:
+        """A read's options where there are none."""
+        return self._root.no_options
+
+    @property
+    def _root(self) -> _Root:
+        kept = _ROOTS.get(self.gateway)
+        if kept is None:
+            kept = _ROOTS[self.gateway] = _Root(self.jvm)
+        return kept
 
     def sequence(self, values: Iterable[Any]) -> Any:
         """Return values as an immutable sequence of Scala."""
-        return self.jvm.PythonUtils.toSeq(list(values))
+        return self._root.to_sequence(list(values))
 
     def texts(self, values: Sequence[str]) -> Any:
         """Return an array of strings."""
@@ -89,12 +139,24 @@ class Machine:
 
     def empty_map(self) -> Any:
         """Return Scala's map without entries."""
-        maps: Any = getattr(self.jvm.scala.collection.immutable, "Map$")
-        return getattr(maps, "MODULE$").empty()
+        return self._root.empty_map
+
+    def mapping(self, entries: Iterable[tuple[Any, Any]]) -> Any:
+        """Return a map of Scala."""
+        made = self.empty_map()
+        for key, value in entries:
+            made = made.updated(key, value)
+        return made
+
+    def named(self, plan: Any, names: Sequence[str]) -> Any:
+        """Return a plan whose columns are found by the name of a table, with all before it, too."""
+        *qualifier, last = names
+        alias = self.catalyst.AliasIdentifier(last, self.sequence(qualifier))
+        return self.catalyst.plans.logical.SubqueryAlias(alias, plan)
 
     def frame(self, spark: SparkSession, session: Any, plan: Any) -> DataFrame:
         """Return the DataFrame of a plan, which is analysed."""
-        return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), spark)
+        return DataFrame(self.sql.classic.Dataset.ofRows(session, plan), spark)
 
     def sparks(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""

@@ -1,0 +1,1 @@
+"""Plans of Spark's parser: the relations in them, and what stands in their places."""

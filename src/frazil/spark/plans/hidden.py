@@ -1,0 +1,210 @@
+"""Hidden columns, such as ``_file``, as columns of Spark's that no star means.
+
+Spark has such of its own (`_metadata`), and finds them by their names through projections, filters
+and joins. Those of a relation are a tag of a node, which must be above every alias of it: Spark 4.1
+looks through none. And each place of a table has columns of its own, since what Spark renews where
+two are the same it does not renew in a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from frazil.spark.abilities import made_by
+from frazil.spark.files.projection import DELETED
+from frazil.spark.plans.machine import JavaObject, Machine, elements
+
+_IS_METADATA: Final = "__metadata_col"
+"""How Spark marks a column that no star means."""
+
+_ALIAS: Final = "SubqueryAlias"
+_COLUMNS: Final = "UnresolvedSubqueryColumnAliases"
+_RELATIONS: Final = frozenset({"UnresolvedRelation", "RelationTimeTravel"})
+
+
+def marked(machine: Machine, plan: Any, names: Collection[str]) -> Any:
+    """Return a plan whose columns of some names are marked as hidden."""
+    types = machine.sql.types
+
+    def metadata(column: Any) -> Any:
+        if str(column.name()) not in names:
+            return None
+        builder = types.MetadataBuilder().withMetadata(column.metadata())
+        return builder.putBoolean(_IS_METADATA, True).build()
+
+    columns = elements(plan.output())
+    named = ((each, str(each.name()), metadata(each)) for each in columns)
+    return _anew(machine, plan, named)
+
+
+def hidden(machine: Machine, plan: Any) -> Any:
+    """Return a plan whose marked columns are found by their names alone."""
+    project = machine.catalyst.plans.logical.Project
+    shown, tagged = _apart(plan)
+    made = project(machine.sequence(shown), plan)
+    made.setTagValue(project.hiddenOutputTag(), machine.sequence(tagged))
+    return made
+
+
+def rows_with_hidden(
+    machine: Machine, rows: DataFrame, name: Sequence[str], names: Collection[str]
+) -> Any:
+    """Return the plan of rows that are found by the name of a table, some columns alone."""
+    frame: Any = rows
+    plan = frame._jdf.queryExecution().analyzed()
+    if not names:
+        return machine.named(plan, name)
+    return hidden(machine, machine.named(marked(machine, plan, names), name))
+
+
+@dataclass(slots=True)
+class DeletedRows:
+    """Where a query asks for deleted rows: at places whose column of that name it names.
+
+    Attributes:
+        at: the places, by their order in the plan; None for all of them.
+        ids: of the column at each place, which are known once a plan is made.
+    """
+
+    at: frozenset[int] | None = None
+    ids: list[int | None] = field(default_factory=list)
+
+    def named_in(self, plan: Any) -> DeletedRows:
+        """Return the places whose column is named in an analysed plan."""
+        told = (True, False, _ALL, False)
+        text = str(made_by(plan.treeString, (*told, False), told))
+        at = (n for n, each in enumerate(self.ids) if each is not None and _names(text, each))
+        return DeletedRows(frozenset(at))
+
+
+_ALL: Final = 1 << 30
+
+
+def _names(text: str, column: int) -> bool:
+    """Whether a plan names a column elsewhere than where it is made."""
+    return re.search(rf"(?<! AS ){DELETED}#{column}\b", text) is not None
+
+
+def each_place(machine: Machine, plans: Any, deleted: DeletedRows) -> Any:
+    """Return a partial function of Scala that replaces relations.
+
+    Args:
+        plans: of the rows of relations, by these; columns are marked.
+        deleted: where deleted rows are among them; it gets the ids of the columns.
+    """
+    return _Places(machine, plans, deleted)
+
+
+def _apart(plan: Any) -> tuple[list[Any], list[Any]]:
+    """The columns of a plan that are shown, and those that are marked."""
+    shown: list[Any] = []
+    tagged: list[Any] = []
+    for each in elements(plan.output()):
+        (tagged if each.metadata().contains(_IS_METADATA) else shown).append(each)
+    return shown, tagged
+
+
+def _anew(machine: Machine, plan: Any, columns: Iterator[tuple[Any, str, Any]]) -> Any:
+    """A plan with columns of its own: of which, by what name, and with what metadata."""
+    expressions, none = machine.catalyst.expressions, machine.jvm.scala.Option.empty()
+    nothing, some = machine.sequence(()), machine.jvm.scala.Some
+    made = [
+        expressions.Alias(
+            column,
+            name,
+            expressions.NamedExpression.newExprId(),
+            nothing,
+            none if metadata is None else some(metadata),
+            nothing,
+        )
+        for column, name, metadata in columns
+    ]
+    return machine.catalyst.plans.logical.Project(machine.sequence(made), plan)
+
+
+class _Places(JavaObject):
+    """Replaces relations, each with columns of its own."""
+
+    def __init__(self, machine: Machine, plans: Any, deleted: DeletedRows) -> None:
+        self.machine = machine
+        self._deleted = deleted
+        self._plans = plans
+
+    def isDefinedAt(self, node: Any) -> bool:
+        """Whether a node may be replaced."""
+        return True
+
+    def apply(self, node: Any) -> Any:
+        """Return what stands in the place of a node."""
+        return self.applyOrElse(node, None)
+
+    def applyOrElse(self, node: Any, default: Any) -> Any:
+        """Return what stands in the place of a node, which may be the node."""
+        kind = _kind(node)
+        found = None
+        if kind == _ALIAS:
+            found = self._rows(node, node.child(), str(node.identifier().name()))
+        elif kind == _COLUMNS or kind in _RELATIONS:
+            found = self._rows(node, node, None)
+        if found is not None:
+            return found
+        return node if default is None else default.apply(node)
+
+    def _rows(self, whole: Any, node: Any, alias: str | None) -> Any:
+        """The rows of a relation below an alias, and below names for its columns."""
+        names = None
+        if _kind(node) == _COLUMNS:
+            names, node = [str(each) for each in elements(node.outputColumnNames())], node.child()
+        found = self._plans.get(whole)
+        if not found.isDefined():
+            found = self._plans.get(node)
+        if not found.isDefined():
+            return None
+        if not found.get().resolved():
+            # It is no lake's, and has another name.
+            return found.get()
+        plan = self._own(found.get(), names)
+        return None if plan is None else hidden(self.machine, self._named(plan, found.get(), alias))
+
+    def _own(self, plan: Any, names: Sequence[str] | None) -> Any:
+        """A plan's rows in columns of their own; None where others are named than there are."""
+        shown, tagged = _apart(plan)
+        said = [str(each.name()) for each in shown] if names is None else names
+        if len(said) != len(shown):
+            return None
+        named = [*zip(shown, said, strict=True), *((each, str(each.name())) for each in tagged)]
+        place, at = len(self._deleted.ids), self._deleted.at
+        column = next((each for each in tagged if str(each.name()) == DELETED), None)
+        if column is not None and at is not None and place not in at:
+            catalyst = self.machine.catalyst
+            plan = catalyst.plans.logical.Filter(catalyst.expressions.Not(column), plan)
+            named = [(each, name) for each, name in named if each is not column]
+            column = None
+        made = _anew(self.machine, plan, ((each, name, None) for each, name in named))
+        new = (int(each.exprId().id()) for each in elements(made.output()) if _is_deleted(each))
+        self._deleted.ids.append(None if column is None else next(new))
+        return made
+
+    def _named(self, plan: Any, before: Any, alias: str | None) -> Any:
+        """A plan below an alias, or below the name that another one has."""
+        if alias is not None:
+            return self.machine.named(plan, (alias,))
+        return self.machine.catalyst.plans.logical.SubqueryAlias(before.identifier(), plan)
+
+    class Java:
+        """What the virtual machine takes it for."""
+
+        implements: Final = ["scala.PartialFunction"]
+
+
+def _is_deleted(column: Any) -> bool:
+    return str(column.name()) == DELETED and column.metadata().contains(_IS_METADATA)
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
