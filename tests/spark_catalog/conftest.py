@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from absent import skip_without
@@ -24,19 +23,16 @@ SETTINGS = {
 }
 
 
-SERVES_CONNECT = pyspark.__version__ >= "4.3"
-
-
 @dataclass(frozen=True)
 class Served:
     """A server that runs.
 
     Attributes:
-        connect: its port of Spark Connect; none where this Spark is refused.
+        connect: its port of Spark Connect.
         thrift: its port of JDBC.
     """
 
-    connect: int | None
+    connect: int
     thrift: int
 
 
@@ -46,7 +42,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         skip_without("there is no Java 17 or newer (Debian: apt-get install default-jre-headless)")
     place = tmp_path_factory.mktemp("served")
-    found = Served(free_port() if SERVES_CONNECT else None, free_port())
+    found = Served(free_port(), free_port())
     variables = {
         "FRAZIL_CATALOG__LAKE__URI": f"sqlite:///{place}/catalog.db",
         "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(place / "lake"),
@@ -55,8 +51,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     conf = [f"--conf={key}={value}" for key, value in SETTINGS.items()]
-    connect = () if found.connect is None else ("--connect", found.connect)
-    words = ("spark-server", *connect, "--thrift", found.thrift, *conf)
+    words = ("spark-server", "--connect", found.connect, "--thrift", found.thrift, *conf)
     with Program("frazil.cli", *words, cwd=place, variables=variables) as server:
         server.wait_until(lambda: "is served on" in server.printed)
         yield found

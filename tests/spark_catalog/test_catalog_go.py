@@ -7,15 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from absent import skip_without
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(pyspark.__version__ < "4.3", reason="it serves no Connect"),
-]
+pytestmark = pytest.mark.soak
 SOURCE = Path(__file__).with_name("go_client")
 STEPS = [
     ("CREATE NAMESPACE lake.go", []),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pyspark
 import pytest
 
-from frazil.errors import ConfigurationError, UnsupportedError
-from frazil.spark.catalog.server import SparkListening, SparkServer
+from frazil.errors import ConfigurationError
+from frazil.spark.catalog.server import SparkListening
 
 LOGIN = "spark.hive.server2.authentication"
 REFUSED = [
@@ -48,12 +47,3 @@ def test_a_token_is_a_setting_of_sparks_own():
     found = listening({"host": "0.0.0.0", "connect": 15002, "token": "secret"}).spark_settings
     assert found["spark.connect.authenticate.token"] == "secret"
     assert found["spark.connect.grpc.binding.address"] == "0.0.0.0"
-
-
-@pytest.mark.skipif(pyspark.__version__ >= "4.3", reason="this Spark tells options to a catalog")
-def test_a_spark_that_hides_options_of_a_read_serves_no_connect(spark):
-    """Else a read of a branch would have the rows of now."""
-    with pytest.raises(
-        UnsupportedError, match=r"no way to tell a catalog .* take Spark 4\.3 or newer"
-    ):
-        SparkServer(spark, lambda _: None, listening({"connect": 1}))

@@ -79,7 +79,6 @@ _HOMES: Final = ("", "sinks.", "runtime.", "checkpointing.")
 _FILE_FORMAT: Final = "org.apache.spark.sql.execution.datasources.FileFormat"
 _VARIANTS: Final = "org.apache.parquet.schema.LogicalTypeAnnotation$VariantLogicalTypeAnnotation"
 _PARAMETERS: Final = "org.apache.spark.sql.catalyst.parser.NamedParameterContext"
-_TABLE_CONTEXT: Final = "org.apache.spark.sql.connector.catalog.TableContext"
 
 
 def lacking(what: str, *, since: str, instead: str) -> UnsupportedError:
@@ -182,11 +181,6 @@ def reads_variants(jvm: Any) -> bool:
 def substitutes_parameters(jvm: Any) -> bool:
     """Return whether Spark's parser puts the values of parameters in their places (Spark 4.1)."""
     return has_class(jvm, _PARAMETERS)
-
-
-def tells_catalogs_options(jvm: Any) -> bool:
-    """Return whether a catalog is told the options of a read (Spark 4.3)."""
-    return has_class(jvm, _TABLE_CONTEXT)
 
 
 def repartition_by_id(rows: DataFrame, tasks: int, number: Column | str) -> DataFrame:

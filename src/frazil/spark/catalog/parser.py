@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 
 from frazil.errors import NoSuchTableError
+from frazil.spark.abilities import substitutes_parameters
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.catalog.commands import (
     command,
@@ -29,6 +30,8 @@ from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.statements.listing import StatementKind
 
 _SCRIPT: Final = "CompoundBody"
+_OF_FUNCTIONS: Final = "SQLFunction"
+"""What the methods of Spark are called that have the body of a function parsed."""
 
 
 class LakeParser(JavaObject):
@@ -52,7 +55,8 @@ class LakeParser(JavaObject):
     @answers("ParseException")
     def parsePlan(self, text: str) -> Any:
         """Return the plan of a statement."""
-        return self._parsed(text, None, lambda: self._theirs.parsePlan(text), whole=False)
+        whole = self._is_users()
+        return self._parsed(text, None, lambda: self._theirs.parsePlan(text), whole=whole)
 
     @answers("ParseException")
     def parseQuery(self, text: str) -> Any:
@@ -70,6 +74,18 @@ class LakeParser(JavaObject):
         """Return the parts of a name; the session has its catalogs when one is looked for."""
         self._place()
         return self._theirs.parseMultipartIdentifier(text)
+
+    def _is_users(self) -> bool:
+        """Whether a text is a statement of the user's, and not the body of a function.
+
+        A Spark that has parameters put in while it parses takes another method for statements.
+        """
+        if substitutes_parameters(self.machine.jvm):
+            return False
+        here = self.machine.jvm.java.lang.Throwable()
+        return _OF_FUNCTIONS not in str(
+            self.machine.jvm.org.apache.spark.util.Utils.exceptionString(here)
+        )
 
     def _parsed(self, text: str, values: Any, theirs: Callable[[], Any], *, whole: bool) -> Any:
         """The plan of a text.

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.later import later
-from frazil.spark.abilities import lacking, tells_catalogs_options
 from frazil.spark.catalog.sessions import (
     Attach,
     forget_served,
@@ -112,8 +111,7 @@ class SparkServer:
 
     Raises:
         ConfigurationError: see `SparkListening.check`.
-        UnsupportedError: this Spark would answer clients of Connect with wrong rows, or threads
-            are not pinned.
+        UnsupportedError: threads are not pinned.
     """
 
     def __init__(self, spark: SparkSession, attach: Attach, listening: SparkListening) -> None:
@@ -129,14 +127,6 @@ class SparkServer:
         self._thrift: Any = None
         self._of_thrift: Any = None
         self._missing: dict[str, float] = {}
-        if listening.connect is not None and not tells_catalogs_options(self._machine.jvm):
-            # It would answer a read of a branch or a snapshot with the rows of now.
-            raise lacking(
-                "way to tell a catalog which branch, tag or snapshot a client's spark.read asks "
-                "for",
-                since="4.3",
-                instead="serve Thrift alone",
-            )
         serve_sessions(spark, attach)
 
     def start(self) -> None:

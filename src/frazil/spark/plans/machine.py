@@ -125,7 +125,10 @@ class Machine:
 
     def array(self, kind: Any, values: Sequence[Any]) -> Any:
         """Return an array of objects of a class."""
-        made = self.gateway.new_array(kind, len(values))
+        # py4j knows its own classes alone.
+        made = self.gateway.new_array(
+            kind._origin if isinstance(kind, _Kept) else kind, len(values)
+        )
         for place, value in enumerate(values):
             made[place] = value
         return made
