@@ -33,8 +33,8 @@ def warehouse(spark, tmp_path):
     ],
 )
 def test_an_unknown_table_is_one_line(run, statement, unknown, meant):
-    if statement.endswith("trips.snapshot") and pyspark.__version__ < "4.1":
-        pytest.skip("Spark 4.0 says that its catalog has namespaces of one part")
+    if statement.endswith("trips.snapshot") and pyspark.__version__ < "4.2":
+        pytest.skip("Spark 4.1 says that its catalog has namespaces of one part")
     hint = "" if meant is None else f" (did you mean {meant}?)"
     assert run("sql", statement, code=1) == f"Error: there is no table {unknown}{hint}\n"
 

@@ -63,7 +63,7 @@ def rows_with_hidden(
 
 
 @dataclass(slots=True)
-class DeletedRows:
+class DeletedPlaces:
     """Where a query asks for deleted rows: at places whose column of that name it names.
 
     Attributes:
@@ -74,12 +74,12 @@ class DeletedRows:
     at: frozenset[int] | None = None
     ids: list[int | None] = field(default_factory=list)
 
-    def named_in(self, plan: Any) -> DeletedRows:
+    def named_in(self, plan: Any) -> DeletedPlaces:
         """Return the places whose column is named in an analysed plan."""
         told = (True, False, _ALL, False)
         text = str(made_by(plan.treeString, (*told, False), told))
         at = (n for n, each in enumerate(self.ids) if each is not None and _names(text, each))
-        return DeletedRows(frozenset(at))
+        return DeletedPlaces(frozenset(at))
 
 
 _ALL: Final = 1 << 30
@@ -90,7 +90,7 @@ def _names(text: str, column: int) -> bool:
     return re.search(rf"(?<! AS ){DELETED}#{column}\b", text) is not None
 
 
-def each_place(machine: Machine, plans: Any, deleted: DeletedRows) -> Any:
+def each_place(machine: Machine, plans: Any, deleted: DeletedPlaces) -> Any:
     """Return a partial function of Scala that replaces relations.
 
     Args:
@@ -130,7 +130,7 @@ def _anew(machine: Machine, plan: Any, columns: Iterator[tuple[Any, str, Any]]) 
 class _Places(JavaObject):
     """Replaces relations, each with columns of its own."""
 
-    def __init__(self, machine: Machine, plans: Any, deleted: DeletedRows) -> None:
+    def __init__(self, machine: Machine, plans: Any, deleted: DeletedPlaces) -> None:
         self.machine = machine
         self._deleted = deleted
         self._plans = plans

@@ -6,17 +6,26 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import JavaClass, JavaPackage, is_instance_of
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.later import later
 from frazil.spark.abilities import made_by
+from frazil.spark.gateway_errors import Py4JError, Py4JJavaError
 from frazil.spark.plans.sparks_errors import condition_of
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaClass, JavaPackage, is_instance_of
+    from pyspark.java_gateway import ensure_callback_server_started
+else:
+    # PySpark's client alone has none of it.
+    _GATEWAY = "py4j.java_gateway"
+    JavaClass, JavaPackage = later(_GATEWAY, "JavaClass", "JavaPackage")
+    is_instance_of = later(_GATEWAY, "is_instance_of")
+    ensure_callback_server_started = later("pyspark.java_gateway", "ensure_callback_server_started")
 
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
 """A condition of Spark's that is nothing but a text."""
@@ -51,7 +60,7 @@ class _Kept:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._origin, name)
-        kept = _Kept(found) if isinstance(found, JavaPackage | JavaClass) else found
+        kept = _Kept(found) if isinstance(found, (JavaPackage, JavaClass)) else found
         setattr(self, name, kept)
         return kept
 

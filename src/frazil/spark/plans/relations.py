@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from frazil.spark.plans.hidden import DeletedRows, each_place
+from frazil.spark.plans.hidden import DeletedPlaces, each_place
 from frazil.spark.plans.machine import Machine
 
 RELATION: Final = "UnresolvedRelation"
@@ -94,7 +94,7 @@ def replaced(
     machine: Machine,
     plan: Any,
     rows: Rows,
-    deleted: DeletedRows | None = None,
+    deleted: DeletedPlaces | None = None,
 ) -> Any:
     """Return a plan with other plans in the places of relations.
 
@@ -119,7 +119,7 @@ class _Replacing:
 
     machine: Machine
     rows: Rows
-    deleted: DeletedRows | None
+    deleted: DeletedPlaces | None
 
     def in_scope(self, plan: Any, ctes: frozenset[str]) -> Any:
         """A plan where CTEs of some names, in small letters, are in scope.

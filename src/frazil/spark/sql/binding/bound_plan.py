@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from frazil.errors import ValidationError
-from frazil.spark.plans.hidden import DeletedRows, marked
+from frazil.spark.plans.hidden import DeletedPlaces, marked
 from frazil.spark.plans.machine import Machine, machine_of
 from frazil.spark.plans.relations import PlannedRelation, replaced
 from frazil.spark.sql.binding.bound_text import BoundText
@@ -26,7 +26,7 @@ class BoundPlan(BoundText):
         plan: the query, with the values of its parameters.
         places: the relations of each name in `relations` and `frames`.
         moved: relations that are no lake's, and those by their whole names.
-        deleted_at: the places whose deleted rows are asked for, as of `DeletedRows`.
+        deleted_at: the places whose deleted rows are asked for, as of `DeletedPlaces`.
     """
 
     machine: Machine
@@ -47,7 +47,7 @@ class BoundPlan(BoundText):
 
     def with_rows(self, rows: Mapping[str, DataFrame]) -> Any:
         """Return the plan with some rows in place of the tables, not analysed."""
-        return self._with_rows(rows, DeletedRows(self.deleted_at))
+        return self._with_rows(rows, DeletedPlaces(self.deleted_at))
 
     def with_deleted_where_named(self) -> BoundPlan:
         """Return the query with deleted rows where it names the column that tells them alone.
@@ -55,7 +55,7 @@ class BoundPlan(BoundText):
         Raises:
             AnalysisException: of Spark, where the mistake is in the query.
         """
-        deleted = DeletedRows()
+        deleted = DeletedPlaces()
         frame: Any = self._frame(self._with_rows(self.no_rows(), deleted))
         return replace(self, deleted_at=deleted.named_in(frame._jdf.queryExecution().analyzed()).at)
 
@@ -63,7 +63,7 @@ class BoundPlan(BoundText):
         session: Any = self.spark
         return self.machine.frame(self.spark, session._jsparkSession, plan)
 
-    def _with_rows(self, rows: Mapping[str, DataFrame], deleted: DeletedRows) -> Any:
+    def _with_rows(self, rows: Mapping[str, DataFrame], deleted: DeletedPlaces) -> Any:
         for frame in self.frames.values():
             self._check_session(frame)
         hidden = [name for name, each in self.relations.items() if _hidden(each)]
