@@ -130,11 +130,11 @@ class TransactionBatch:
             case _ if self._skips:
                 pass
             case InsertMessage() if message.oid == self.oid:
-                self._upsert(self._loaded(message.new))
+                self._upsert(self._load(message.new))
             case UpdateMessage() if message.oid == self.oid:
                 self._update(message)
             case DeleteMessage() if message.oid == self.oid:
-                self._delete(self._loaded(message.old))
+                self._delete(self._load(message.old))
             case Truncate() if self.oid in message.oids:
                 self._rows, self._parts, self._open, self._last = [], [], [], {}
                 self.is_truncated = True
@@ -178,7 +178,7 @@ class TransactionBatch:
             column.number not in self.keys and _may_be_left_out(column) for column in columns
         )
 
-    def _loaded(self, values: Values) -> list[Any]:
+    def _load(self, values: Values) -> list[Any]:
         if self._relation is not None:
             self._follow(self._relation)
             self._relation = None
@@ -193,15 +193,15 @@ class TransactionBatch:
         return () if self._layout is None else self._layout.columns
 
     def _update(self, message: UpdateMessage) -> None:
-        row = self._loaded(message.new)
-        old = None if message.old is None else self._loaded(message.old)
+        row = self._load(message.new)
+        old = None if message.old is None else self._load(message.old)
         before = self._key(row if old is None else old)
         origin = before
         if TOAST in row:
             if old is not None and message.is_old_whole:
                 row = [b if a is TOAST else a for a, b in zip(row, old, strict=True)]
             elif (known := self._last.get(before)) is not None:
-                row = self._filled(row, known)
+                row = self._fill(row, known)
                 origin = known.origin
             elif before in self._last:
                 raise ValidationError(f"the log updates a row that it deleted: {before}")
@@ -209,7 +209,7 @@ class TransactionBatch:
             self._delete(old)
         self._upsert(row, origin)
 
-    def _filled(self, row: list[Any], known: _Row) -> list[Any]:
+    def _fill(self, row: list[Any], known: _Row) -> list[Any]:
         """A row with the values that an earlier event of the batch left it with."""
         before = {
             column.number: value for column, value in zip(known.columns, known.values, strict=True)

@@ -142,7 +142,7 @@ class ColumnPlan:
         self._check_added(added, now)
         self._check_names(now)
         kept = [
-            self._kept(number, relation.columns[place])
+            self._kept_column(number, relation.columns[place])
             for number, place in zip(found, places, strict=True)
         ]
         return tuple(kept), tuple(places)
@@ -164,7 +164,7 @@ class ColumnPlan:
         )
         return Schema(tuple(fields), identifier_field_ids=self.schema.identifier_field_ids)
 
-    def _kept(self, number: int, column: RelationColumn) -> ValueColumn:
+    def _kept_column(self, number: int, column: RelationColumn) -> ValueColumn:
         name = self.names[number]
         field_id = self.fields.get(number)
         if field_id is None:

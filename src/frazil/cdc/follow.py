@@ -107,12 +107,12 @@ class PostgresFollower:
         settings = self.settings
         connection = settings.dsn.connect()
         try:
-            return self._opened(connection)
+            return self._open(connection)
         except BaseException:
             connection.close()
             raise
 
-    def _opened(self, connection: Connection) -> FollowSession:
+    def _open(self, connection: Connection) -> FollowSession:
         settings = self.settings
         query = _query(check_server(connection), settings.slot)
         slot = Slot(connection, settings.slot)

@@ -150,14 +150,14 @@ def message_of(data: bytes) -> Message | None:
         InvalidFormatError: they hold no message of the protocol's version 1.
     """
     try:
-        return _parsed(data)
+        return _parse(data)
     except (struct.error, IndexError, ValueError) as error:
         raise InvalidFormatError(
             f"a message of {len(data)} bytes of kind {data[:1]!r} is not one of pgoutput: {error}"
         ) from error
 
 
-def _parsed(data: bytes) -> Message | None:
+def _parse(data: bytes) -> Message | None:
     kind = data[:1]
     match kind:
         case b"I":

@@ -111,7 +111,7 @@ class FollowSession:
             if not batch.end_lsn:
                 break
             self.target.apply(batch, plan, history.known)
-            self._advanced(batch, batch.end_lsn, started)
+            self._advance(batch, batch.end_lsn, started)
         if is_settled and known.at(now) != self.target.known:
             columns = _columns_of(now, history, plan)
             self.target.settle(columns, plan, history.known.at(now), until)
@@ -143,7 +143,7 @@ class FollowSession:
         )
 
     def _loaded(self) -> int:
-        with self._fixed(self._new_slot) as fixed:
+        with self._fix(self._new_slot) as fixed:
             check_source(fixed.source, self.settings.publication)
             columns = kept_columns(fixed.source, self.target.metadata.schema, self.types)
             self.target.load(
@@ -159,7 +159,7 @@ class FollowSession:
         self.slot.drop()
         return self.slot.create(self.settings.dsn)
 
-    def _fixed(self, make: Callable[[], NewSlot]) -> AbstractContextManager[FixedTable]:
+    def _fix(self, make: Callable[[], NewSlot]) -> AbstractContextManager[FixedTable]:
         settings = self.settings
         return fixed_table(self.connection, settings.dsn, self.oid, settings.publication, make)
 
@@ -181,7 +181,7 @@ class FollowSession:
         rows that the source has at that moment.
         """
         started, target = time.perf_counter(), self.target
-        with self._fixed(lambda: self.slot.beside(self.settings.dsn)) as fixed:
+        with self._fix(lambda: self.slot.beside(self.settings.dsn)) as fixed:
             history, plan = self._history(known, fixed.source), target.plan(self.types)
             batch = self._batch(history, plan, target.applied, fixed.start, None)
             columns = _columns_of(fixed.source, history, plan)
@@ -191,7 +191,7 @@ class FollowSession:
                 target.check_rows(together, columns, theirs, reasons)
                 here = replace(history.known, fields=fields).at(fixed.source)
                 target.finish(together, here, fixed.start)
-        self._advanced(batch, fixed.start, started)
+        self._advance(batch, fixed.start, started)
 
     def _now(self) -> SourceTable:
         named_oid(self.connection, self.settings.source, loaded=self.oid)
@@ -232,7 +232,7 @@ class FollowSession:
 
     # -- figures ---------------------------------------------------------------------------------
 
-    def _advanced(self, batch: TransactionBatch, lsn: int, started: float) -> None:
+    def _advance(self, batch: TransactionBatch, lsn: int, started: float) -> None:
         self.slot.advance(lsn)
         now = datetime.now(UTC)
         late = None if batch.committed_at is None else now - batch.committed_at

@@ -158,7 +158,7 @@ class Slot:
         Raises:
             StorageError: the server refuses.
         """
-        return _created(dsn, self.name, sql.SQL(""))
+        return _create(dsn, self.name, sql.SQL(""))
 
     def beside(self, dsn: Dsn) -> NewSlot:
         """Make a slot that lasts as long as its holder, and a snapshot of what is before it.
@@ -166,7 +166,7 @@ class Slot:
         Raises:
             StorageError: the server refuses.
         """
-        return _created(dsn, self._name_beside("at"), sql.SQL("TEMPORARY"))
+        return _create(dsn, self._name_beside("at"), sql.SQL("TEMPORARY"))
 
     def commits(self, dsn: Dsn) -> dict[str, int]:
         """Return where the commits of all transactions from the slot's position on end, by id.
@@ -244,7 +244,7 @@ class Slot:
             )
 
 
-def _created(dsn: Dsn, name: str, kind: sql.SQL) -> NewSlot:
+def _create(dsn: Dsn, name: str, kind: sql.SQL) -> NewSlot:
     holder = dsn.connect_for_replication()
     try:
         with dsn.errors(f"cannot make the replication slot {name}"):

@@ -124,7 +124,7 @@ class FollowedTable:
         with self.table.update_schema(case_sensitive=False) as change:
             change.union_by_name(evolved_fields(columns, self.table.metadata.schema))
         fields = _field_ids({each.number: each.name for each in columns}, self.table.schema)
-        with self._explained():
+        with self._explaining():
             ReplaceRows(rows=rows(), batch=self._batch(lsn, known(fields)), options=_at(lsn)).run(
                 self.table.port
             )
@@ -155,7 +155,7 @@ class FollowedTable:
             for name, column in zip(names, columns, strict=True)
         ]
         theirs = theirs.select(*cast)
-        with self._explained():
+        with self._explaining():
             for left, right in ((theirs, ours), (ours, theirs)):
                 if left.exceptAll(right).limit(1).count():
                     raise ValidationError(
@@ -178,7 +178,7 @@ class FollowedTable:
         if _is_evolved(self.table, batch.columns, plan):
             with self.table.transaction() as together:
                 # A commit of its own, which says as well which column is which.
-                fields = _evolved(together, batch.columns, plan)
+                fields = _evolve(together, batch.columns, plan)
                 self._remember(together, replace(self.known, fields=fields))
         mine = self._batch(batch.end_lsn, replace(known, fields=fields))
         try:
@@ -209,7 +209,7 @@ class FollowedTable:
         """
         rows = batch.table(self._lookup(batch.columns))
         seen = {column.number: column for column in (*batch.columns, *columns)}
-        fields = _evolved(together, tuple(seen.values()), plan)
+        fields = _evolve(together, tuple(seen.values()), plan)
         if batch.is_truncated:
             Overwrite(rows=self._remaining(rows, plan), options=_at(lsn)).run(together.port)
         elif rows is not None:
@@ -228,7 +228,7 @@ class FollowedTable:
     ) -> None:
         """Give the table the columns that the source has at a position, without rows."""
         with self.table.transaction() as together:
-            fields = _evolved(together, columns, plan)
+            fields = _evolve(together, columns, plan)
             self.finish(together, replace(known, fields=fields), lsn)
 
     def mark(self, lsn: int) -> None:
@@ -250,7 +250,7 @@ class FollowedTable:
         self, port: SparkPort, rows: pa.Table, plan: ColumnPlan, batch: Batch | None, lsn: int
     ) -> None:
         ApplyChanges(
-            rows=_named(rows, plan),
+            rows=_with_names(rows, plan),
             keys=[plan.names[key] for key in self.known.keys],
             op=GONE,
             order_by=ORDER,
@@ -262,7 +262,7 @@ class FollowedTable:
         """What is left of changes of an empty table."""
         if rows is None:
             return self.table.to_df().limit(0)
-        frame = pl.DataFrame(pl.from_arrow(_named(rows, plan)))
+        frame = pl.DataFrame(pl.from_arrow(_with_names(rows, plan)))
         keys = [plan.names[key] for key in self.known.keys]
         last = frame.sort(ORDER).unique(subset=keys, keep="last")
         return last.filter(pl.col(GONE) == "u").drop(GONE, ORDER)
@@ -301,7 +301,7 @@ class FollowedTable:
         return rows_by_key
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explaining(self) -> Iterator[None]:
         """Errors of tasks that read the source's rows, as their own."""
         try:
             yield
@@ -326,7 +326,7 @@ def _is_evolved(table: Table, columns: Sequence[ValueColumn], plan: ColumnPlan) 
     return not _evolution(table, columns, plan).apply().is_same_as(table.schema)
 
 
-def _evolved(
+def _evolve(
     together: TableTransaction, columns: Sequence[ValueColumn], plan: ColumnPlan
 ) -> dict[int, int]:
     """Give a table the columns, names and types that it lacks; return the fields' ids."""
@@ -355,7 +355,7 @@ def _field_ids(names: Mapping[int, str], schema: Schema) -> dict[int, int]:
     return {number: ids[name.lower()] for number, name in names.items()}
 
 
-def _named(rows: pa.Table, plan: ColumnPlan) -> pa.Table:
+def _with_names(rows: pa.Table, plan: ColumnPlan) -> pa.Table:
     """Rows whose columns have the table's names in place of their numbers."""
     beside = (GONE, ORDER)
     names = [name if name in beside else plan.names[int(name)] for name in rows.column_names]

@@ -51,14 +51,14 @@ class RowLoader:
             ValidationError: a value that Python and Iceberg have not, as the date ``infinity``.
         """
         if TOAST not in values:
-            return list(self._loaded(values))  # type: ignore[arg-type]
+            return list(self._load(values))  # type: ignore[arg-type]
         texts = [None if isinstance(value, Unchanged) else value for value in values]
-        loaded = self._loaded(texts)
+        loaded = self._load(texts)
         return [
             TOAST if value is TOAST else found for value, found in zip(values, loaded, strict=True)
         ]
 
-    def _loaded(self, texts: Sequence[bytes | None]) -> tuple[Any, ...]:
+    def _load(self, texts: Sequence[bytes | None]) -> tuple[Any, ...]:
         try:
             return self._transformer.load_sequence(texts)
         except (psycopg.Error, ValueError, ArithmeticError) as error:

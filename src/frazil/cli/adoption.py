@@ -172,7 +172,7 @@ class Adoption:
             try:
                 yield self._view(row) if each.kind == "view" else self._table(row)
             except FrazilError as error:
-                yield replace(row, action="failed", reason=self._said(error))
+                yield replace(row, action="failed", reason=self._one_line(error))
 
     def done(self, planned: Adopted) -> Adopted:
         """Return a table or view after its name was made, if it was to be made."""
@@ -184,7 +184,7 @@ class Adoption:
             make_namespace(self.target, planned.target[:-1])
             register(planned.target, planned.metadata_file)
         except FrazilError as error:
-            return replace(planned, action="failed", reason=self._said(error))
+            return replace(planned, action="failed", reason=self._one_line(error))
         return replace(planned, action="registered")
 
     def missing_namespaces(self, planned: Iterable[Adopted]) -> list[Identifier]:
@@ -195,7 +195,7 @@ class Adoption:
         return sorted(each for each in needed if not self._has_namespace(self.target, each))
 
     def _table(self, row: Adopted) -> Adopted:
-        found = self._loaded(row.source)
+        found = self._table_of_catalog(row.source)
         if found is None:
             return self._of_folder(row)
         row = _with_file(row, found)
@@ -225,7 +225,7 @@ class Adoption:
             raise ValidationError(f"{shown(row.target)} is a table: choose a namespace with --into")
         return row
 
-    def _loaded(self, name: Identifier) -> LoadedTable | None:
+    def _table_of_catalog(self, name: Identifier) -> LoadedTable | None:
         """The table as its catalog has it; None of a folder that is of no Hadoop catalog."""
         try:
             return self.source.catalog.load_table(name)
@@ -281,7 +281,7 @@ class Adoption:
             return target.namespace_exists(namespace)
         return False
 
-    def _said(self, error: FrazilError) -> str:
+    def _one_line(self, error: FrazilError) -> str:
         """An error in one line without secrets."""
         ours = {} if self.target is None else self.target.properties
         text = redact(str(error), self.source.catalog.properties)

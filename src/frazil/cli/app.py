@@ -114,7 +114,7 @@ class Commands(click.Group):
 
     def every_command(self) -> dict[str, ShownCommand]:
         """Return all commands by their words, in the order of the list."""
-        return {listed.words: self._declared(listed) for listed in _all_listed()}
+        return {listed.words: self._declare(listed) for listed in _all_listed()}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; its module is imported, and no other one is."""
@@ -132,12 +132,12 @@ class Commands(click.Group):
         """Write the commands of each section."""
         for section, below in SECTIONS.items():
             with formatter.section(section):
-                formatter.write_dl([(listed.words, _shown(listed, 60)) for listed in below])
+                formatter.write_dl([(listed.words, _text_of_list(listed, 60)) for listed in below])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return what a shell offers: commands that begin so, and options."""
         begun = {each.word: each for each in _all_listed() if each.word.startswith(incomplete)}
-        found = [CompletionItem(word, help=_shown(each, 60)) for word, each in begun.items()]
+        found = [CompletionItem(word, help=_text_of_list(each, 60)) for word, each in begun.items()]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -149,7 +149,7 @@ class Commands(click.Group):
             line = " ".join(redact(str(error), secrets).split())
             raise click.ClickException(line) from error
 
-    def _declared(self, listed: Listed) -> ShownCommand:
+    def _declare(self, listed: Listed) -> ShownCommand:
         imported(f"{_COMMANDS}.{listed.module}")
         found: Any = self
         for word in listed.words.split():
@@ -172,7 +172,7 @@ def _all_listed() -> Iterator[Listed]:
         yield from below
 
 
-def _shown(listed: Listed, limit: int) -> str:
+def _text_of_list(listed: Listed, limit: int) -> str:
     return click.Command(None, help=listed.summary).get_short_help_str(limit)
 
 

@@ -79,9 +79,9 @@ def pair_lines(pairs: Sequence[tuple[str, str]], *, width: int | None) -> list[t
     room = None if width is None else max(width - names - len(_GAP), 8)
     lines: list[tuple[str, str]] = []
     for name, value in pairs:
-        parts = [value] if room is None else _folded(value, room)
+        parts = [value] if room is None else _pieces(value, room)
         for number, part in enumerate(parts):
-            lines.append((_padded("" if number else name, names), f"{_GAP}{part}"))
+            lines.append((_pad("" if number else name, names), f"{_GAP}{part}"))
     return lines
 
 
@@ -159,9 +159,9 @@ def _plain(
 
 def _line(columns: Sequence[TextColumn], values: Sequence[str], widths: Sequence[int]) -> str:
     cells = [
-        _padded(shortened(value, width, column.kind), width, right=column.is_right)
+        _pad(shortened(value, width, column.kind), width, right=column.is_right)
         if column.kind in _SHORTEST
-        else _padded(value, width, right=column.is_right)
+        else _pad(value, width, right=column.is_right)
         for column, value, width in zip(columns, values, widths, strict=True)
     ]
     return _GAP.join(cells).rstrip()
@@ -175,7 +175,7 @@ def _on_several_lines(
         min(have, width - len(_INDENT)) if column.kind in _SHORTEST else have
         for column, have in zip(columns, widths, strict=True)
     ]
-    groups = _balanced(limited, width)
+    groups = _even_rows(limited, width)
     if groups is None:
         return _records(columns, rows, width)
 
@@ -194,7 +194,7 @@ def _on_several_lines(
     return Lines(tuple(lines_of([column.heading for column in columns])), tuple(body))
 
 
-def _balanced(widths: Sequence[int], width: int) -> list[list[int]] | None:
+def _even_rows(widths: Sequence[int], width: int) -> list[list[int]] | None:
     """Columns in the fewest lines that fit, as even as can be; None where too many are needed."""
 
     def widest(cuts: Sequence[int]) -> int:
@@ -232,7 +232,7 @@ def _folded_words(text: str, width: int) -> list[str]:
     return lines
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _pieces(text: str, width: int) -> list[str]:
     """A text in pieces of a width, cut after blanks and slashes only: words and ids stay whole."""
     lines = [""]
     for piece in _breakable(text):
@@ -262,6 +262,6 @@ def _breakable(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def _padded(text: str, width: int, *, right: bool = False) -> str:
+def _pad(text: str, width: int, *, right: bool = False) -> str:
     blanks = " " * max(width - cell_len(text), 0)
     return blanks + text if right else text + blanks

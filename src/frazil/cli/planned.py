@@ -100,14 +100,14 @@ class Read:
         Raises:
             PredicateError: the condition is not an expression of SQL.
         """
-        implied = self._implied()
+        implied = self._what_it_implies()
         if implied.is_exact:
-            return self._planned(implied.predicate)
-        return self._planned(implied.predicate).left_to_spark(str(self.where))
+            return self._plan(implied.predicate)
+        return self._plan(implied.predicate).left_to_spark(str(self.where))
 
     def count(self) -> int | None:
         """Return the number of rows if metadata tells it, else None; errors as of `plan`."""
-        metadata, implied = self.handle.metadata, self._implied()
+        metadata, implied = self.handle.metadata, self._what_it_implies()
         if not implied.is_exact:
             found = count_planned(self.plan(), schema=self.schema, specs=metadata.partition_specs)
         else:
@@ -117,11 +117,11 @@ class Read:
                 self.handle.io,
                 where=implied.predicate,
                 schema=self.schema,
-                whole_plan=lambda: self._planned(implied.predicate),
+                whole_plan=lambda: self._plan(implied.predicate),
             )
         return None if found.rest is not None else found.known
 
-    def _implied(self) -> Implied:
+    def _what_it_implies(self) -> Implied:
         """What the condition says of columns."""
         if self.where is None:
             return Implied(predicate=AlwaysTrue(), is_exact=True)
@@ -133,7 +133,7 @@ class Read:
         parts = [reader.implied(piece).predicate for piece in conjuncts_of(self.where)]
         return Implied(predicate=all_of(parts), is_exact=False)
 
-    def _planned(self, where: Expression) -> ScanPlan:
+    def _plan(self, where: Expression) -> ScanPlan:
         return plan(
             self.handle.metadata, self.snapshot, self.handle.io, where=where, schema=self.schema
         )

@@ -151,7 +151,7 @@ def answer(
     for number, key in enumerate(keys):
         value = files.partition_value(key.transform, key.field)
         exact.append(value.known)
-        columns.append(_grouped(value.values).alias(f"key{number}"))
+        columns.append(_group_keys(value.values).alias(f"key{number}"))
     for number, measure in enumerate(measures):
         found = files.measure(measure)
         exact.append(found.known)
@@ -198,7 +198,7 @@ class _Files:
         constant = self._constant(field)
         if measure.function == "count":
             return self._count(field, constant)
-        return self._bound(measure.function, field, constant)
+        return self._bound_value(measure.function, field, constant)
 
     def _count(self, field: NestedField, constant: _Value) -> _Value:
         if self._never_null(field.field_id):
@@ -218,7 +218,7 @@ class _Files:
         values = counts.zip_with(known, of_constant)
         return _Value(values, known | constant.known)
 
-    def _bound(self, function: Function, field: NestedField, constant: _Value) -> _Value:
+    def _bound_value(self, function: Function, field: NestedField, constant: _Value) -> _Value:
         kind = field.field_type
         ref = BoundRef(field.field_id, kind, self._schema.name_path(field.field_id))
         ranges = ranges_of(ref, self.frame)
@@ -358,7 +358,7 @@ def _comparable(kind: IcebergType, values: pl.Series) -> pl.Series:
     return values.cast(pl.Float64) if isinstance(kind, FloatType) else values
 
 
-def _grouped(values: pl.Series) -> pl.Series:
+def _group_keys(values: pl.Series) -> pl.Series:
     """Keys such that equal ones look alike: one NaN."""
     if not values.dtype.is_float():
         return values

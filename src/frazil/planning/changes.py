@@ -102,7 +102,7 @@ def appended_files(
         manifests=manifests,
         statistics=statistics,
     )
-    return whole.where_files(_among(whole.files, _counted(entries.filter(is_added))))
+    return whole.where_files(_among(whole.files, _listings(entries.filter(is_added))))
 
 
 def changed_files(
@@ -147,8 +147,8 @@ def changed_files(
         snapshot=snapshot,
         added=_only(planner, only_here, deletes, added),
         removed=_only(planner, only_there, parents_deletes, removed),
-        deleted=_taken(after, before),
-        restored=_taken(before, after),
+        deleted=_rows_taken_by(after, before),
+        restored=_rows_taken_by(before, after),
     )
 
 
@@ -211,7 +211,7 @@ def _touched_paths(
     return pl.concat(paths).unique()
 
 
-def _taken(whole: ScanPlan, other: ScanPlan) -> TakenRows:
+def _rows_taken_by(whole: ScanPlan, other: ScanPlan) -> TakenRows:
     """What those deletes take that do not apply to the same file in the other plan."""
     both = whole.deletes.select("delete", *_DELETE).join(
         other.deletes.select(pl.col("delete").alias("other"), *_DELETE),
@@ -265,14 +265,14 @@ def _holding(
     ]
 
 
-def _counted(entries: pl.DataFrame) -> pl.DataFrame:
+def _listings(entries: pl.DataFrame) -> pl.DataFrame:
     """How often each file is listed: a table may list one twice, and its rows count twice."""
     return entries.group_by(_FILE).agg(pl.len().cast(pl.Int64).alias("count"))
 
 
 def _more(entries: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """The files that are listed more often here, with how much more often."""
-    joined = _counted(entries).join(_counted(others), on=_FILE, how="left", suffix="_there")
+    joined = _listings(entries).join(_listings(others), on=_FILE, how="left", suffix="_there")
     more = pl.col("count") - pl.col("count_there").fill_null(0)
     return joined.select(*_FILE, more.alias("count")).filter(pl.col("count") > 0)
 

@@ -124,7 +124,7 @@ def whole_changes(
                 schema=schema,
                 manifests=list(manifests.values()),
             )
-            found.append(_chosen(whole, wanted))
+            found.append(_wanted_files(whole, wanted))
     return WholeChanges(tuple(added), tuple(removed), frozenset(alone))
 
 
@@ -242,7 +242,7 @@ def _under_deletes(differences: Sequence[_Difference], counts: pl.DataFrame) -> 
     return set(counts.join(newest, on=CHANGE).filter(~is_new)[CHANGE].to_list())
 
 
-def _chosen(whole: ScanPlan, wanted: pl.DataFrame) -> WholeFiles:
+def _wanted_files(whole: ScanPlan, wanted: pl.DataFrame) -> WholeFiles:
     """The wanted files of a plan, as often as they are counted."""
     files = whole.files.unique(subset=_FILE, keep="first", maintain_order=True)
     times = wanted.select(CHANGE, *_FILE, pl.col("count").abs()).select(

@@ -118,7 +118,7 @@ class ManifestLoader:
             for index, frame in enumerate(frames)
             if frame is None or not set(columns) <= set(frame.columns)
         ]
-        for index, frame in self._decoded(manifests, missing, statistics, wanted):
+        for index, frame in self._entries_of(manifests, missing, statistics, wanted):
             kept = frames[index]
             if kept is not None:
                 frame = kept.hstack([c for c in frame if c.name not in kept.columns])
@@ -127,7 +127,7 @@ class ManifestLoader:
                 self.cache.keep_manifest(keys[index], frame)
         return [frame for frame in frames if frame is not None]
 
-    def _decoded(
+    def _entries_of(
         self,
         manifests: Sequence[ManifestFile],
         indexes: Sequence[int],

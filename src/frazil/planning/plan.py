@@ -128,7 +128,7 @@ def plan(
         manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = Pruner(metadata.specs_by_id, schema, bound)
     kept = statistics or {}
-    return _planned(
+    return _plan_of_data(
         metadata,
         snapshot,
         loader,
@@ -185,7 +185,7 @@ def _of_snapshot(
     loader = ManifestLoader.of(metadata, io, schema, cache=cache)
     pruner = Pruner(metadata.specs_by_id, schema, bound)
     manifests = loader.manifests(snapshot)
-    made = _planned(
+    made = _plan_of_data(
         metadata,
         snapshot,
         loader,
@@ -227,7 +227,7 @@ def plan_rewrite(
     manifests = () if snapshot is None else loader.manifests(snapshot)
     pruner = Pruner(specs, schema, where)
     every_row = Pruner(specs, schema, AlwaysTrue())
-    return _planned(
+    return _plan_of_data(
         metadata,
         snapshot,
         loader,
@@ -239,7 +239,7 @@ def plan_rewrite(
     )
 
 
-def _planned(
+def _plan_of_data(
     metadata: TableMetadata,
     snapshot: Snapshot | None,
     loader: ManifestLoader,
@@ -271,7 +271,7 @@ def _planned(
     specs = metadata.specs_by_id
     matched = match_deletes(found.files, deletes, specs=specs, schemas=schemas)
     files = found.files.with_columns(held_once(matched.data_scope.alias("scope")))
-    deletes, index = _applied(deletes, matched)
+    deletes, index = _deletes_that_apply(deletes, matched)
     deletes = deletes.with_columns(referenced_data_files(deletes).alias("referenced_data_file"))
     decided = bool(files["all_rows_match"].all())
     columns = (
@@ -285,8 +285,8 @@ def _planned(
         schema=schema,
         where=bound,
         residual=AlwaysTrue() if decided else bound,
-        files=_numbered("ordinal", selected(files, columns)),
-        deletes=_numbered("delete", selected(deletes, DELETE_COLUMNS)).with_columns(
+        files=_with_places("ordinal", selected(files, columns)),
+        deletes=_with_places("delete", selected(deletes, DELETE_COLUMNS)).with_columns(
             may_hold_null_keys(deletes, schemas)
         ),
         delete_index=index,
@@ -395,10 +395,10 @@ class Pruner:
             together = concat_entries([entries[i] for i in indexes])
             files = live_entries(together.with_columns(pl.Series("manifest", places, pl.Int32)))
             found, left_out = self._matching(files, self.specs[spec_id])
-            kept.append(_narrowed(found, columns))
+            kept.append(_needed_columns(found, columns))
             skipped += left_out
         if not kept:
-            return KeptFiles(_narrowed(_no_files(), columns))
+            return KeptFiles(_needed_columns(_no_files(), columns))
         files = concat_entries(kept)
         if len(kept) > 1:
             files = files.sort("manifest", maintain_order=True)
@@ -412,7 +412,7 @@ class Pruner:
         if isinstance(self.bound, AlwaysTrue) or files.is_empty():
             return files.with_columns(every), skipped
         for reason in _BY_FILE:
-            kept = self._kept(reason, files, spec)
+            kept = self._files_that_stay(reason, files, spec)
             if not kept.all():
                 left_out = files["file_size_in_bytes"].filter(~kept)
                 skipped.append(Skipped(reason, 0, len(left_out), int(left_out.sum())))
@@ -422,7 +422,9 @@ class Pruner:
         all_rows = must_match(self.bound, spec, self.schema, files)
         return files.with_columns(all_rows.alias("all_rows_match")), skipped
 
-    def _kept(self, reason: SkipReason, files: pl.DataFrame, spec: PartitionSpec) -> pl.Series:
+    def _files_that_stay(
+        self, reason: SkipReason, files: pl.DataFrame, spec: PartitionSpec
+    ) -> pl.Series:
         """The files that are not left out for one reason."""
         if reason is SkipReason.EMPTY:
             return files["record_count"] != 0
@@ -453,7 +455,7 @@ def _in_all(skipped: Iterable[Skipped]) -> tuple[Skipped, ...]:
     )
 
 
-def _narrowed(files: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
+def _needed_columns(files: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
     """The files with these columns, those of partition fields, and those of `KeptFiles`."""
     wanted = {*columns, "manifest", "all_rows_match"}
     names = [n for n in files.columns if n in wanted or n.startswith(PARTITION_PREFIX)]
@@ -615,7 +617,9 @@ def _equality_statistics(deletes: pl.DataFrame) -> dict[str, frozenset[int]]:
     return dict.fromkeys(_DELETE_STATISTICS, keys) if keys else {}
 
 
-def _applied(deletes: pl.DataFrame, matched: MatchedDeletes) -> tuple[pl.DataFrame, DeleteIndex]:
+def _deletes_that_apply(
+    deletes: pl.DataFrame, matched: MatchedDeletes
+) -> tuple[pl.DataFrame, DeleteIndex]:
     """Only the deletes that apply to a file, and the index by their new places."""
     used = np.zeros(len(deletes), dtype=bool)
     used[matched.index.deletes().to_numpy()] = True
@@ -625,7 +629,7 @@ def _applied(deletes: pl.DataFrame, matched: MatchedDeletes) -> tuple[pl.DataFra
     return scoped.filter(pl.Series(used)), matched.index.renumbered(np.cumsum(used) - 1)
 
 
-def _numbered(name: str, files: pl.DataFrame) -> pl.DataFrame:
+def _with_places(name: str, files: pl.DataFrame) -> pl.DataFrame:
     """The rows with their places, as longs."""
     return files.select(pl.int_range(pl.len(), dtype=pl.Int64).alias(name), pl.all())
 

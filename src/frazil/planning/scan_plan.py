@@ -246,7 +246,7 @@ class ScanPlan(ShownInNotebooks):
             f"            {_count(each.files, 'file')} {each.way}: {each.reason}"
             for each in self.delete_ways
         ]
-        lines += [f"  skipped   {_skipped(each)}" for each in self.skipped]
+        lines += [f"  skipped   {_text_of_skipped(each)}" for each in self.skipped]
         if not isinstance(self.where, AlwaysTrue):
             lines.append(f"  where     {_short(self.where)}")
         if isinstance(self.residual, SparkCondition):
@@ -277,7 +277,7 @@ def _size(size: float) -> str:
     raise AssertionError(size)
 
 
-def _skipped(skipped: Skipped) -> str:
+def _text_of_skipped(skipped: Skipped) -> str:
     files = "files" if skipped.files is None else _count(skipped.files, "file")
     size = "" if skipped.size_in_bytes is None else f", {_size(skipped.size_in_bytes)}"
     where = f" in {_count(skipped.manifests, 'manifest')}" if skipped.manifests else ""

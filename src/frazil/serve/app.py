@@ -81,7 +81,7 @@ class ServeApp:
         self._site = Site(
             None if tokens is None else Sessions(tokens, session_key, hours=settings.session_hours),
             self._principal,
-            self._worked,
+            self._answer_of_work,
             settings.body_seconds,
         )
 
@@ -92,7 +92,7 @@ class ServeApp:
         started = time.perf_counter()
         request = HttpRequest.of(scope, receive)
         who = ["-"]
-        answer = await self._answered(request, who)
+        answer = await self._answer(request, who)
         if answer is not _DISCONNECTED:
             await send_answer(answer, send)
         self._log(request, answer, who[0], time.perf_counter() - started)
@@ -104,7 +104,7 @@ class ServeApp:
             self._pointers.close()
         self._served.catalog.close()
 
-    async def _answered(self, request: HttpRequest, who: list[str]) -> HttpAnswer:
+    async def _answer(self, request: HttpRequest, who: list[str]) -> HttpAnswer:
         try:
             if request.path == _HEALTH and request.method in ("GET", "HEAD"):
                 return ok({"status": "ok"})
@@ -122,7 +122,7 @@ class ServeApp:
                 request.headers,
                 await self._content(request),
             )
-            answer = await self._unchanged(route.endpoint, call)
+            answer = await self._answer_of_no_change(route.endpoint, call)
             if answer is None:
                 work = self._work_on(route.endpoint, call)
                 answer = await self._within_limit(route.endpoint, work)
@@ -132,7 +132,7 @@ class ServeApp:
         except DisconnectedError:
             return _DISCONNECTED
 
-    async def _unchanged(self, endpoint: Endpoint, call: Call) -> HttpAnswer | None:
+    async def _answer_of_no_change(self, endpoint: Endpoint, call: Call) -> HttpAnswer | None:
         """The answer that the client has the table as it is; None where more is to be done."""
         if self._pointers is None or endpoint.handler is not load_table:
             return None
@@ -141,7 +141,7 @@ class ServeApp:
         location = await self._pointers.location(call.table)
         return None if location is None else unchanged_answer(call, location)
 
-    async def _worked(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
+    async def _answer_of_work(self, endpoint: Endpoint, call: Call) -> HttpAnswer:
         return await self._within_limit(endpoint, self._start(endpoint, call, None))
 
     def _principal(self, request: HttpRequest) -> Principal:
@@ -220,7 +220,7 @@ class ServeApp:
         self._running += 1
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._threads, self._work, endpoint, call, key)
-        work.add_done_callback(self._ended)
+        work.add_done_callback(self._forget_work)
         return work
 
     async def _within_limit(
@@ -233,7 +233,7 @@ class ServeApp:
             kind = "CommitStateUnknownException" if endpoint.makes_tables else "TimeoutException"
             return error_answer(504, kind, "the request takes too long; it may still take place")
 
-    def _ended(self, _work: object) -> None:
+    def _forget_work(self, _work: object) -> None:
         self._running -= 1
 
     def _work(self, endpoint: Endpoint, call: Call, key: RequestKey | None) -> HttpAnswer:

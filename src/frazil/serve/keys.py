@@ -114,10 +114,10 @@ class RequestKeys:
             return done
         work = start()
         self._running[key.text] = key.digest, work
-        work.add_done_callback(lambda ended: self._ended(key, ended))
+        work.add_done_callback(lambda ended: self._forget(key, ended))
         return work
 
-    def _ended(self, key: RequestKey, work: asyncio.Future[HttpAnswer]) -> None:
+    def _forget(self, key: RequestKey, work: asyncio.Future[HttpAnswer]) -> None:
         del self._running[key.text]
         if work.cancelled() or work.exception() is not None:
             return
@@ -149,13 +149,13 @@ def carry_out_once(
         digest = log.digest_of(key.text)
         if digest is None:
             if isinstance(error, RequestRepeatedError):
-                raise _gone() from None
+                raise _change_is_past() from None
             raise
     key.require(digest)
     try:
         return endpoint.again(served, call)
     except (NoSuchTableError, NoSuchViewError, NoSuchNamespaceError):
-        raise _gone() from None
+        raise _change_is_past() from None
 
 
 def forget_old_requests(served: ServedCatalog) -> None:
@@ -173,7 +173,7 @@ def kept_seconds(settings: ServeSettings) -> float:
     return 2 * 60 * settings.key_minutes
 
 
-def _gone() -> HttpError:
+def _change_is_past() -> HttpError:
     """The answer that lets no client take away files: the change took place, and more did since."""
     return HttpError(
         500,

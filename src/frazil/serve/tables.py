@@ -69,7 +69,7 @@ def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def load_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a table's metadata, or that it is still the one that the client has."""
-    mode, known = _mode(call), _held(call)
+    mode, known = _mode(call), _tags_of_client(call)
     if known:
         unchanged = unchanged_answer(call, served.catalog.metadata_location(call.table))
         if unchanged is not None:
@@ -90,7 +90,7 @@ def unchanged_answer(call: Call, location: str) -> HttpAnswer | None:
     if not is_unique_name(location):
         return None
     tag = _etag(location, None, mode)
-    return HttpAnswer(304, headers={"ETag": tag}) if tag in _held(call) else None
+    return HttpAnswer(304, headers={"ETag": tag}) if tag in _tags_of_client(call) else None
 
 
 def table_as_it_is(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -250,7 +250,7 @@ def _mode(call: Call) -> str:
     return mode
 
 
-def _held(call: Call) -> set[str]:
+def _tags_of_client(call: Call) -> set[str]:
     """The tags that the client has."""
     header = call.headers.get("if-none-match", "")
     return {each.strip().removeprefix("W/") for each in header.split(",") if each.strip()}

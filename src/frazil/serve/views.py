@@ -78,7 +78,7 @@ def view_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
 def replace_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to a view."""
     body, name = call.body(), call.table
-    if "identifier" in body and _named(body, "identifier") != name:
+    if "identifier" in body and _name_in(body, "identifier") != name:
         raise bad_request("the body names another view than the path")
     with reading():
         wanted = body.array("requirements") if "requirements" in body else []
@@ -127,7 +127,7 @@ def register_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 def rename_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Give a view another name."""
     body = call.body()
-    old, new = _named(body, "source"), _named(body, "destination")
+    old, new = _name_in(body, "source"), _name_in(body, "destination")
     for each in (old, new):
         served.require_write(call.principal, each[:-1])
     served.catalog.rename_view(old, new)
@@ -135,7 +135,7 @@ def rename_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     return NOTHING
 
 
-def _named(body: JsonObject, field: str) -> Identifier:
+def _name_in(body: JsonObject, field: str) -> Identifier:
     with reading():
         fields = body.object(field)
     return identifier_of(fields)

@@ -141,14 +141,14 @@ class Aggregation:
         if self.files_to_scan:
             part = self._answered.rest_of(self._plan)
             rows = self._rows(part, self._request.field_ids)
-            scanned = _grouped(rows, [self._key(key) for key in keys]).agg(
-                *(self._computed(number, m) for number, m in enumerate(self._request.measures))
+            scanned = _groups(rows, [self._key(key) for key in keys]).agg(
+                *(self._computation(number, m) for number, m in enumerate(self._request.measures))
             )
-            both = partial.unionAll(_renamed(scanned, [f"key{n}" for n in range(len(keys))]))
-            partial = _grouped(both, [F.col(f"key{n}") for n in range(len(keys))]).agg(
-                *(_combined(number, m) for number, m in enumerate(self._request.measures))
+            both = partial.unionAll(_with_names(scanned, [f"key{n}" for n in range(len(keys))]))
+            partial = _groups(both, [F.col(f"key{n}") for n in range(len(keys))]).agg(
+                *(_combination(number, m) for number, m in enumerate(self._request.measures))
             )
-        return _renamed(partial, self._request.names)
+        return _with_names(partial, self._request.names)
 
     def to_arrow(self) -> pa.Table:
         """Return the same as an Arrow table in this process."""
@@ -162,10 +162,10 @@ class Aggregation:
         kinds = {f"key{n}": key.result_type for n, key in enumerate(self._request.keys)}
         for number, measure in enumerate(self._request.measures):
             kinds[f"measure{number}"] = _result_type(measure)
-        arrays = [self._shown(frame[name], kind) for name, kind in kinds.items()]
+        arrays = [self._shown_array(frame[name], kind) for name, kind in kinds.items()]
         return pa.table(arrays, names=list(kinds))
 
-    def _shown(self, values: pl.Series, kind: I.IcebergType) -> pa.Array:
+    def _shown_array(self, values: pl.Series, kind: I.IcebergType) -> pa.Array:
         if not isinstance(kind, I.PrimitiveType) or values.dtype == pl.Null():
             return pa.nulls(len(values))
         if isinstance(kind, I.DecimalType):
@@ -195,7 +195,7 @@ class Aggregation:
         value = transform_column(key.transform, key.field.field_type, column)
         return value.cast(type_to_spark(key.result_type, support=self._support))
 
-    def _computed(self, number: int, measure: Measure) -> Column:
+    def _computation(self, number: int, measure: Measure) -> Column:
         if measure.field is None:
             return F.count(F.lit(1)).alias(f"measure{number}")
         column = column_of(self._schema, measure.field.field_id)
@@ -203,18 +203,18 @@ class Aggregation:
         return function(column).alias(f"measure{number}")
 
 
-def _combined(number: int, measure: Measure) -> Column:
+def _combination(number: int, measure: Measure) -> Column:
     name = f"measure{number}"
     if measure.function == "count":
         return F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias(name)
     return (F.min(name) if measure.function == "min" else F.max(name)).alias(name)
 
 
-def _grouped(rows: DataFrame, keys: Sequence[Column]) -> GroupedData:
+def _groups(rows: DataFrame, keys: Sequence[Column]) -> GroupedData:
     return rows.groupBy(*(key.alias(f"key{n}") for n, key in enumerate(keys)))
 
 
-def _renamed(df: DataFrame, names: Sequence[str]) -> DataFrame:
+def _with_names(df: DataFrame, names: Sequence[str]) -> DataFrame:
     """The first columns under these names."""
     return df.toDF(*names, *df.columns[len(names) :])
 

@@ -104,21 +104,21 @@ class Condition:
 
     def matching(self, rows: DataFrame) -> DataFrame:
         """Return the rows that match."""
-        rows = self._named(rows)
+        rows = self._with_own_names(rows)
         for test in self._tests:
             rows = rows.where(test)
         return rows
 
     def not_matching(self, rows: DataFrame) -> DataFrame:
         """Return the rows for which it is FALSE or NULL."""
-        return self._named(rows).where(~self.flag())
+        return self._with_own_names(rows).where(~self.flag())
 
     def flagged(self, rows: DataFrame, name: str) -> DataFrame:
         """Return the rows with a boolean column, never NULL, that says whether a row matches.
 
         A sub-query may stand in it. The column is evaluated once for each row.
         """
-        return self._named(rows).withColumn(name, self.flag())
+        return self._with_own_names(rows).withColumn(name, self.flag())
 
     def flag(self) -> Column:
         """Return whether a row matches, as a column that is never NULL.
@@ -132,7 +132,7 @@ class Condition:
             joined = joined & test
         return F.coalesce(joined, F.lit(False))
 
-    def _named(self, rows: DataFrame) -> DataFrame:
+    def _with_own_names(self, rows: DataFrame) -> DataFrame:
         return rows if self.alias is None else rows.alias(self.alias)
 
 
@@ -265,7 +265,7 @@ class _Maker:
     ) -> Condition:
         """A condition whose parts are a predicate that is known, and texts that Spark evaluates."""
         words = [words_in_text(piece) for piece in rest]
-        names = self._needed(words)
+        names = self._columns_in(words)
         needed = None if names is None else names | self._names_in(known)
         tests = self._understood(text, rest)
         if names is None or not self._holds_over(tests, names):
@@ -304,9 +304,9 @@ class _Maker:
         if isinstance(bound, AlwaysFalse):
             return F.lit(False)
         forms = SparkForms(time="time" if type_support(self.spark).time else "long")
-        return F.expr(to_spark_sql(self._qualified(bound), forms=forms))
+        return F.expr(to_spark_sql(self._qualify(bound), forms=forms))
 
-    def _qualified(self, bound: Expression) -> Expression:
+    def _qualify(self, bound: Expression) -> Expression:
         if self.alias is None:
             return bound
         alias = self.alias
@@ -317,13 +317,13 @@ class _Maker:
             ref = node.ref
             return with_ref(node, BoundRef(ref.field_id, ref.type, (alias, *ref.parts)))
 
-        return fold(bound, leaf, _joined)
+        return fold(bound, leaf, _junction)
 
     def _names_in(self, bound: Expression) -> frozenset[str]:
         refs = (leaf.ref for leaf in leaves(bound))
         return frozenset(ref.parts[0] for ref in refs)
 
-    def _needed(self, words: Iterable[WordsOfText | None]) -> frozenset[str] | None:
+    def _columns_in(self, words: Iterable[WordsOfText | None]) -> frozenset[str] | None:
         """The columns whose names are among the words: all that are meant, and perhaps more."""
         names: set[str] = set()
         for each in words:
@@ -336,7 +336,7 @@ class _Maker:
         try:
             return [F.expr(piece) for piece in pieces]
         except AnalysisException as error:
-            raise self._refused(text, error) from error
+            raise self._refusal(text, error) from error
 
     def _holds_over(self, tests: list[Column], names: frozenset[str]) -> bool:
         """Whether Spark needs no more columns than these."""
@@ -356,7 +356,7 @@ class _Maker:
         try:
             self._analyse(tests, self.schema)
         except (AnalysisException, IllegalArgumentException) as error:
-            raise self._refused(text, error) from error
+            raise self._refusal(text, error) from error
 
     def _analyse(self, tests: list[Column], schema: Schema) -> None:
         shape = schema_to_spark(schema, support=type_support(self.spark))
@@ -371,7 +371,7 @@ class _Maker:
             # Over Spark Connect nothing is analysed before it is asked for.
             assert isinstance(rows.schema, S.StructType)
 
-    def _refused(self, text: str, error: Exception) -> PredicateError:
+    def _refusal(self, text: str, error: Exception) -> PredicateError:
         message = str(error)
         shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
         unknown = _UNKNOWN_COLUMN.search(message)
@@ -385,5 +385,5 @@ class _Maker:
         return PredicateError(f"the condition {shown!r} is refused by Spark: {reason[:_SHOWN]}")
 
 
-def _joined(node: Expression, parts: list[Expression]) -> Expression:
+def _junction(node: Expression, parts: list[Expression]) -> Expression:
     return And(*parts) if isinstance(node, And) else Or(*parts)

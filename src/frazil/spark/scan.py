@@ -172,11 +172,11 @@ class Scan(OnDriver):
         """The rows, whatever the limit."""
         prepare_session(self._spark)
         read = with_fields(self.projection.fields, self.schema, self._tested_ids)
-        with self._explained("to_df"):
+        with self._explaining("to_df"):
             kept = self._matching(TableReader(self._spark, self._metadata, self._io), read)
         if read.fields == self.projection.fields:
             return kept
-        return kept.select(*_narrowed(read, self.projection))
+        return kept.select(*_wanted_parts(read, self.projection))
 
     def _matching(self, reader: TableReader, read: Projection) -> DataFrame:
         """The rows that match, of those of the plan's files."""
@@ -204,14 +204,14 @@ class Scan(OnDriver):
             MissingFileError, InvalidDataFileError: a file cannot be read; besides those of `to_df`.
         """
         rows = with_variants_apart(self.to_df())
-        with self._explained("to_arrow"):
+        with self._explaining("to_arrow"):
             table: pa.Table = rows.toArrow()
             return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame in this process; errors as of `to_arrow`."""
         rows = self.to_df()
-        with self._explained("to_pandas"):
+        with self._explaining("to_pandas"):
             frame: pd.DataFrame = rows.toPandas()
             return frame
 
@@ -222,15 +222,15 @@ class Scan(OnDriver):
 
         Errors are those of `to_arrow`.
         """
-        found = self._counted()
+        found = self._counts()
         total = found.known
         if found.rest is not None and (self._limit is None or total < self._limit):
             rows = self._rows_of(found.rest, frozenset())
-            with self._explained("count"):
+            with self._explaining("count"):
                 total += int(rows.count())
         return total if self._limit is None else min(total, self._limit)
 
-    def _counted(self) -> CountedRows:
+    def _counts(self) -> CountedRows:
         """What metadata tells of the number of rows."""
         if not self._condition.is_exact:
             return self._counted_in_plan()
@@ -308,7 +308,7 @@ class Scan(OnDriver):
         return scan._all_rows()
 
     @contextmanager
-    def _explained(self, operation: str) -> Iterator[None]:
+    def _explaining(self, operation: str) -> Iterator[None]:
         snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
         with naming_the_read(table=self._name, snapshot_id=snapshot_id, operation=operation):
             yield
@@ -396,7 +396,7 @@ def _float_ids(expression: Expression) -> set[int]:
     return {ref.field_id for ref in refs if isinstance(ref, BoundRef) and is_float(ref.type)}
 
 
-def _narrowed(read: Projection, wanted: Projection) -> list[Column]:
+def _wanted_parts(read: Projection, wanted: Projection) -> list[Column]:
     """The wanted columns of rows that hold more columns, or structs with more fields."""
     wider = {field.field_id: field for field in read.fields}
     columns = []

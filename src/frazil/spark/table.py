@@ -82,7 +82,7 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
     @property
     def files(self) -> TableFiles:
         """`files()`: the files of a snapshot as a DataFrame; `files.append(…)`: commit files."""
-        return TableFiles(self.port, lambda: self._inspected)
+        return TableFiles(self.port, lambda: self._metadata_frames)
 
     @property
     def maintenance(self) -> TableMaintenance:
@@ -219,22 +219,22 @@ class Table(TableReads, ChangeCommands, TableChanges, TableStreams, TableHandle)
 
     def history(self) -> DataFrame:
         """made_current_at, snapshot_id, parent_id, is_current_ancestor."""
-        return self._inspected.history()
+        return self._metadata_frames.history()
 
     def snapshots(self) -> DataFrame:
         """committed_at, snapshot_id, parent_id, operation, manifest_list, summary."""
-        return self._inspected.snapshots()
+        return self._metadata_frames.snapshots()
 
     def refs(self) -> DataFrame:
         """name, type, snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep, …"""
-        return self._inspected.refs()
+        return self._metadata_frames.refs()
 
     def partitions(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Return what each partition of a snapshot holds: rows, files, bytes, deletes."""
-        return self._inspected.partitions(**moment)
+        return self._metadata_frames.partitions(**moment)
 
     # -- parts -----------------------------------------------------------------------------------
 
     @property
-    def _inspected(self) -> MetadataFrames:
+    def _metadata_frames(self) -> MetadataFrames:
         return self.inspect.dataframes

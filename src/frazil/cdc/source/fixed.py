@@ -61,7 +61,7 @@ def fixed_table(
         try:
             reader = dsn.connect()
             try:
-                fixed = _locked(connection, reader, oid, publication, made)
+                fixed = _lock(connection, reader, oid, publication, made)
                 if fixed is not None:
                     yield fixed
                     return
@@ -79,7 +79,7 @@ def fixed_table(
     )
 
 
-def _locked(
+def _lock(
     connection: Connection, reader: Connection, oid: int, publication: str, made: NewSlot
 ) -> FixedTable | None:
     """The table under lock; None where it is not as the snapshot has it."""

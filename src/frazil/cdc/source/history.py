@@ -52,7 +52,7 @@ class ColumnHistory:
         uncertain = self._uncertain()
         found = self._choices(relation, uncertain, frozenset())
         if len(found) != 1 and uncertain:
-            gone, unsure = self._ordered(uncertain, begin)
+            gone, unsure = self._order(uncertain, begin)
             found = self._choices(relation, unsure, gone)
         if len(found) != 1:
             raise EvolutionError(
@@ -126,7 +126,7 @@ class ColumnHistory:
             return None
         return known.name
 
-    def _ordered(
+    def _order(
         self, uncertain: Sequence[int], begin: Begin
     ) -> tuple[frozenset[int], tuple[int, ...]]:
         """The columns that went before a transaction, and those of which that is not known."""

@@ -211,7 +211,7 @@ def table_of(connection: Connection, oid: int, publication: str) -> SourceTable:
     if row is None:
         raise NotFoundError(f"PostgreSQL has no table of the OID {oid} any more")
     namespace, name, kind, identity, persistence, namespace_oid = row
-    published, token, is_by_name = _published(connection, oid, namespace_oid, publication)
+    published, token, is_by_name = _publication_of(connection, oid, namespace_oid, publication)
     keys, key_id = _key(connection, oid, identity)
     return SourceTable(
         oid=oid,
@@ -237,7 +237,7 @@ def _key(connection: Connection, oid: int, identity: str) -> tuple[tuple[int, ..
     return (), 0
 
 
-def _published(
+def _publication_of(
     connection: Connection, oid: int, namespace_oid: int, publication: str
 ) -> tuple[frozenset[int] | None, str, bool]:
     row = connection.execute(_PUBLICATION, [publication]).fetchone()

@@ -85,7 +85,7 @@ class SqlCompleter(Completer):
         if first == "CALL":
             yield from self._call(said, word)
         elif last in BEFORE_A_NAMESPACE and first in ("USE", "SHOW", "DROP", "ALTER", "DESCRIBE"):
-            yield from ((_written(each), "namespace") for each in self._names.namespaces())
+            yield from ((_name_as_typed(each), "namespace") for each in self._names.namespaces())
         elif last in BEFORE_A_TABLE:
             yield from self._tables(word)
         else:
@@ -98,7 +98,9 @@ class SqlCompleter(Completer):
     def _tables(self, word: str) -> Iterator[tuple[str, str]]:
         names = self._names
         if names.current:
-            yield from ((_written(each[-1:]), "table") for each in names.tables(names.current))
+            yield from (
+                (_name_as_typed(each[-1:]), "table") for each in names.tables(names.current)
+            )
         path = tuple(word.split(".")[:-1])
         is_whole = bool(path) and path[0] == names.catalog_name()
         own = path[1:] if is_whole else path
@@ -106,16 +108,16 @@ class SqlCompleter(Completer):
             if own and namespace[: len(own)] != own[: len(namespace)]:
                 continue
             prefix = path[:1] if is_whole else ()
-            yield _written((*prefix, *namespace)), "namespace"
+            yield _name_as_typed((*prefix, *namespace)), "namespace"
             for table in names.tables(namespace):
-                yield _written((*prefix, *table)), "table"
+                yield _name_as_typed((*prefix, *table)), "table"
         if len(own) > 1 and names.columns(own):
             yield from ((f"{'.'.join(path)}.{each}", "metadata") for each in METADATA_TABLES)
 
     def _columns(self, whole: str, word: str) -> Iterator[tuple[str, str]]:
         path = word.rpartition(".")[0]
         for table, alias in _tables_in(whole):
-            columns = [_written((each,)) for each in self._names.columns(table)]
+            columns = [_name_as_typed((each,)) for each in self._names.columns(table)]
             if not path:
                 yield from ((each, "column") for each in columns)
                 if alias:
@@ -180,7 +182,7 @@ def _as_typed(keyword: str, word: str) -> str:
     return keyword.lower() if word and word.islower() else keyword
 
 
-def _written(parts: Iterable[str]) -> str:
+def _name_as_typed(parts: Iterable[str]) -> str:
     return ".".join(
         each if _PLAIN.match(each) else f"`{each.replace('`', '``')}`" for each in parts
     )

@@ -138,15 +138,15 @@ class Engine:
             self._thread.join(_LAST_WAIT)
 
     def _work(self) -> None:
-        if not _settled(self.catalog, self.settings.catalog):
+        if not _settle(self.catalog, self.settings.catalog):
             self.lake.set_exception(self.catalog.exception())
         else:
-            _settled(self.lake, self._started)
+            _settle(self.lake, self._start)
         while (job := self._jobs.get()) is not None:
             job()
         self._end()
 
-    def _started(self) -> Lake:
+    def _start(self) -> Lake:
         # Spark's classes take a while to import, and the user is typing.
         session = self._running or quiet_session()
         return lake_of(session, self.catalog.result())
@@ -165,7 +165,7 @@ class Engine:
             self.lake.result().spark.sparkContext.cancelAllJobs()
 
 
-def _settled(future: Future[Any], work: Callable[[], Any]) -> bool:
+def _settle(future: Future[Any], work: Callable[[], Any]) -> bool:
     """Do something for a future, and tell whether it worked."""
     try:
         future.set_result(work())

@@ -45,16 +45,17 @@ class Names:
 
     def catalog_name(self) -> str:
         """Return what can stand before names; nothing where there is no catalog."""
-        return self._asked(("catalog",), lambda catalog: catalog.name) or ""
+        return self._look_once(("catalog",), lambda catalog: catalog.name) or ""
 
     def namespaces(self) -> list[Name]:
         """Return the namespaces, also those in namespaces."""
-        return self._asked(("namespaces",), _namespaces) or []
+        return self._look_once(("namespaces",), _namespaces) or []
 
     def tables(self, namespace: Name) -> list[Name]:
         """Return the tables and views of a namespace by their whole names; none if it has none."""
         return (
-            self._asked(("tables", namespace), lambda catalog: _relations(catalog, namespace)) or []
+            self._look_once(("tables", namespace), lambda catalog: _relations(catalog, namespace))
+            or []
         )
 
     def columns(self, table: Name) -> list[str]:
@@ -63,9 +64,9 @@ class Names:
         whole = own if len(own) > 1 else (*self.current, *own)
         if len(whole) < 2:
             return []
-        return self._asked(("columns", whole), lambda catalog: _columns(catalog, whole)) or []
+        return self._look_once(("columns", whole), lambda catalog: _columns(catalog, whole)) or []
 
-    def _asked(self, key: tuple[Any, ...], look: Callable[[Catalog], T]) -> T | None:
+    def _look_once(self, key: tuple[Any, ...], look: Callable[[Catalog], T]) -> T | None:
         """What a look finds, kept for some time; None where it fails."""
         with self._lock:
             until, kept = self._kept.get(key, (0.0, None))

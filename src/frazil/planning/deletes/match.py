@@ -175,7 +175,7 @@ class _Matcher:
             keep = (lowest[files] <= ranks[rows]) & (ranks[rows] <= highest[files])
             return rows[keep], files[keep]
 
-        return _matched(
+        return _pairs(
             whole.on(np.flatnonzero(free)),
             [named],
             lambda rows, files: free[rows] & (numbers[rows] <= limits[files]),
@@ -196,7 +196,7 @@ class _Matcher:
         if not len(which):
             return DeleteIndex.none()
         numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
-        return _matched(
+        return _pairs(
             older_files(scope, numbers, deletes=which, scopes=scopes, limits=limits[which]),
             list(metrics.overlapping(scope, which, scopes)),
             lambda rows, files: numbers[rows] < limits[files],
@@ -224,7 +224,7 @@ class _Matcher:
         )
 
 
-def _matched(
+def _pairs(
     whole: Runs,
     narrower: Sequence[Runs],
     applies: _Test,

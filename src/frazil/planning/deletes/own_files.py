@@ -226,11 +226,11 @@ def scopes(
         keys = _partition_keys(rows, columns)
         distinct = keys.unique().with_row_index("scope", offset=following)
         following += len(distinct)
-        delete_scope[rows["row"].to_numpy()] = _numbered(keys, distinct)
+        delete_scope[rows["row"].to_numpy()] = _numbers_of(keys, distinct)
         same = np.flatnonzero((data["spec_id"] == spec_id).to_numpy())
         # Frames have the partition columns of the specs that some file in them is of.
         if len(same):
-            data_scope[same] = _numbered(_partition_keys(data[same], columns), distinct)
+            data_scope[same] = _numbers_of(_partition_keys(data[same], columns), distinct)
     return data_scope, delete_scope
 
 
@@ -242,7 +242,7 @@ def _partition_keys(files: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame
     return files.select(pl.lit(0).alias("all"), *keys)
 
 
-def _numbered(keys: pl.DataFrame, distinct: pl.DataFrame) -> Integers:
+def _numbers_of(keys: pl.DataFrame, distinct: pl.DataFrame) -> Integers:
     joined = keys.join(
         distinct, on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
     )

@@ -73,7 +73,7 @@ def ranges_in_summaries(kind: IcebergType, summaries: Sequence[FieldSummary | No
     """
     floating = is_floating(kind)
     bounds = [(None, None) if s is None else (s.lower_bound, s.upper_bound) for s in summaries]
-    lower, upper = _trusted(
+    lower, upper = _sure_bounds(
         kind, *(pl.Series([each[side] for each in bounds], dtype=pl.Binary) for side in (0, 1))
     )
     explained = [
@@ -109,10 +109,10 @@ def _bounds(ref: BoundRef, entries: pl.DataFrame) -> tuple[pl.Series | None, pl.
     names = [value_column(s, ref.field_id) for s in ("lower_bounds", "upper_bounds")]
     if any(name not in entries.columns for name in names):
         return None, None
-    return _trusted(ref.type, entries[names[0]], entries[names[1]])
+    return _sure_bounds(ref.type, entries[names[0]], entries[names[1]])
 
 
-def _trusted(
+def _sure_bounds(
     kind: IcebergType, lowest: pl.Series, highest: pl.Series
 ) -> tuple[pl.Series | None, pl.Series | None]:
     lower, upper = values_of(kind, lowest), values_of(kind, highest)

@@ -43,10 +43,10 @@ class WorkerProcesses:
         }
         running: list[SpawnProcess] = []
         try:
-            running = [self._started() for _ in range(self._count)]
+            running = [self._start_one() for _ in range(self._count)]
             while not self._is_stopped.is_set():
                 wait([each.sentinel for each in running], timeout=_LOOK_SECONDS)
-                running = [each if each.is_alive() else self._replaced(each) for each in running]
+                running = [each if each.is_alive() else self._replace(each) for each in running]
         finally:
             _end(running)
             for number, handler in before.items():
@@ -55,19 +55,19 @@ class WorkerProcesses:
     def _stop(self, *_: Any) -> None:
         self._is_stopped.set()
 
-    def _started(self) -> SpawnProcess:
+    def _start_one(self) -> SpawnProcess:
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=self._target, args=self._arguments, name="frazil-serve")
         process.start()
         return process
 
-    def _replaced(self, dead: SpawnProcess) -> SpawnProcess:
+    def _replace(self, dead: SpawnProcess) -> SpawnProcess:
         if self._is_stopped.is_set():
             return dead
         _LOG.error("a worker process ended with %s and is replaced", dead.exitcode)
         # One that cannot start at all must not be started without end at full speed.
         time.sleep(_PAUSE_SECONDS)
-        return self._started()
+        return self._start_one()
 
 
 def when_parent_ends(act: Callable[[], None]) -> None:

@@ -217,19 +217,19 @@ class _Reader:
     def _column(self, term: Any) -> BoundRef | None:
         """The column of a term; None where the term is a function of one."""
         if isinstance(term, str):
-            return self._named(term)
+            return self._reference_by_name(term)
         if not isinstance(term, dict):
             raise PredicateError("a filter names a column by its name or by a reference")
         if term.get("type") == "reference":
-            return self._referenced(term)
+            return self._reference(term)
         if term.get("type") in ("transform", "apply"):
             return None
         raise PredicateError("a filter names a column by its name or by a reference")
 
-    def _referenced(self, term: dict[str, Any]) -> BoundRef:
+    def _reference(self, term: dict[str, Any]) -> BoundRef:
         name = term.get("name", term.get("term"))
         if isinstance(name, str):
-            return self._named(name)
+            return self._reference_by_name(name)
         field_id = term.get("id")
         if isinstance(field_id, int) and self._is_known(field_id):
             return self._at(field_id)
@@ -238,7 +238,7 @@ class _Reader:
     def _is_known(self, field_id: int) -> bool:
         return self.schema.field_or_none(field_id) is not None
 
-    def _named(self, name: str) -> BoundRef:
+    def _reference_by_name(self, name: str) -> BoundRef:
         field = self.schema.field_or_none(name, case_sensitive=self.case_sensitive)
         if field is None:
             raise PredicateError(self.schema.missing(name[:_LONGEST_SHOWN]))

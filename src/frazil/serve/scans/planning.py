@@ -64,7 +64,7 @@ def plan_scan(served: ServedCatalog, call: Call) -> HttpAnswer:
     table = served.catalog.load_table(call.table)
     with reading():
         scan = _scan_of(body, table.metadata)
-    found, is_exact, ids = _planned(served, call, table, scan)
+    found, is_exact, ids = _plan_of_scan(served, call, table, scan)
     size = served.settings.tasks_per_answer
     first = _tasks(table.metadata, found, ids, 0, size, is_exact=is_exact)
     beyond = range(size, found.file_count, size)
@@ -83,7 +83,7 @@ def fetch_tasks(served: ServedCatalog, call: Call) -> HttpAnswer:
     scan, start, stop = _of_task_text(text, table.metadata)
     if stop - start > served.settings.tasks_per_answer:
         raise _no_such_task()
-    found, is_exact, ids = _planned(served, call, table, scan)
+    found, is_exact, ids = _plan_of_scan(served, call, table, scan)
     return ok(_tasks(table.metadata, found, ids, start, stop, is_exact=is_exact))
 
 
@@ -118,7 +118,7 @@ def _scan_of(body: JsonObject, metadata: TableMetadata) -> _Scan:
     )
 
 
-def _planned(
+def _plan_of_scan(
     served: ServedCatalog, call: Call, table: LoadedTable, scan: _Scan
 ) -> tuple[ScanPlan, bool, list[int]]:
     """The plan of a scan, whether its filter is exact, and the fields of its statistics."""

@@ -97,8 +97,8 @@ class LabelledFiles:
 
 def labelled_files(parts: Sequence[Part]) -> LabelledFiles:
     """The files of parts, at least one."""
-    read = _merged([part.plan for part in parts])
-    base = _merged([part.base or _without_deletes(part.plan) for part in parts])
+    read = _merge_plans([part.plan for part in parts])
+    base = _merge_plans([part.base or _without_deletes(part.plan) for part in parts])
     labels = pl.concat([_labels(part) for part in parts])
     ordinals = read.files.select("ordinal")
     return LabelledFiles(read, base, pl.concat([ordinals, labels], how="horizontal"))
@@ -113,7 +113,7 @@ def _labels(part: Part) -> pl.DataFrame:
     return part.snapshots.select(kind, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 
-def _merged(plans: Sequence[ScanPlan]) -> ScanPlan:
+def _merge_plans(plans: Sequence[ScanPlan]) -> ScanPlan:
     """One plan; files are numbered through, and scopes of different plans differ."""
     files, deletes, pairs = (
         pl.concat(
@@ -129,14 +129,14 @@ def _merged(plans: Sequence[ScanPlan]) -> ScanPlan:
             [each.pairs for each in plans],
         )
     )
-    scopes = _numbered(files.select("plan", "scope").unique(maintain_order=True), "new_scope")
-    places = _numbered(files.select("plan", "ordinal", "scope"), "place").join(
+    scopes = _with_numbers(files.select("plan", "scope").unique(maintain_order=True), "new_scope")
+    places = _with_numbers(files.select("plan", "ordinal", "scope"), "place").join(
         scopes, on=["plan", "scope"], maintain_order="left"
     )
     applied = pairs.join(places, on=["plan", "ordinal"], maintain_order="left")
     # A delete of several partitions stands once for each of them.
     copies = applied.select("plan", "delete", "new_scope").unique(maintain_order=True)
-    copies = _numbered(copies, "copy")
+    copies = _with_numbers(copies, "copy")
     pairs = applied.join(copies, on=["plan", "delete", "new_scope"], maintain_order="left").select(
         pl.col("place").alias("ordinal"), pl.col("copy").alias("delete")
     )
@@ -157,5 +157,5 @@ def _merged(plans: Sequence[ScanPlan]) -> ScanPlan:
     )
 
 
-def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+def _with_numbers(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame.with_row_index(name).with_columns(pl.col(name).cast(pl.Int64))

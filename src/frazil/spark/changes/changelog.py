@@ -138,7 +138,7 @@ class Changelog:
         return [snapshot.snapshot_id for snapshot in self.snapshots.snapshots]
 
     @cached_property
-    def _mixed(self) -> frozenset[int]:
+    def _mixed_snapshots(self) -> frozenset[int]:
         """Ordinals of the snapshots that both insert and delete."""
         inserting, deleting = (
             {o for part in self._parts if part.change_type is kind for o in part.change_ordinals}
@@ -156,7 +156,7 @@ class Changelog:
         return [without_copies(reduce(DataFrame.union, rows))] if rows else []
 
     def _chosen(self, *, mixed: bool) -> list[Part]:
-        parts = (part.of_snapshots(self._mixed, among=mixed) for part in self._parts)
+        parts = (part.of_snapshots(self._mixed_snapshots, among=mixed) for part in self._parts)
         return [part for part in parts if part.plan.file_count]
 
     @cached_property

@@ -62,7 +62,7 @@ class IncrementalScan(Scan):
         since = "from the first snapshot on" if start is None else f"after snapshot {start}"
         return f"Incremental{super().__repr__()[:-1]}, appended {since})"
 
-    def _counted(self) -> CountedRows:
+    def _counts(self) -> CountedRows:
         return self._counted_in_plan()
 
     def _files(self, where: Expression, statistics: Mapping[str, Collection[int]]) -> ScanPlan:

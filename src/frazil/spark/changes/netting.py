@@ -38,7 +38,7 @@ def without_copies(changes: DataFrame) -> DataFrame:
     change. Of equal rows as many are left as the one side has more than the other.
     """
     names, added = changes.columns, _Added(changes)
-    columns = [_quoted(name) for name in _table_columns(changes)]
+    columns = [_column_of(name) for name in _table_columns(changes)]
     keyed, row = _with_keys(changes, columns, added)
     deleted, all_of_them, place_of_row = added("deletes"), added("total"), added("place")
     same = Window.partitionBy(CHANGE_ORDINAL, *row)
@@ -46,7 +46,7 @@ def without_copies(changes: DataFrame) -> DataFrame:
     # "DELETE" sorts before "INSERT": the places of deletes are 1 to their number.
     place = F.row_number().over(same.orderBy(CHANGE_TYPE))
     counted = keyed.select(
-        *(_quoted(name) for name in names),
+        *(_column_of(name) for name in names),
         deletes.alias(deleted),
         F.count(F.lit(1)).over(same).alias(all_of_them),
         place.alias(place_of_row),
@@ -55,7 +55,7 @@ def without_copies(changes: DataFrame) -> DataFrame:
     is_left = F.when(_is(ChangeType.DELETE), F.col(place_of_row) > inserts).otherwise(
         F.col(place_of_row) > F.col(deleted) * 2
     )
-    return counted.where(is_left).select(*(_quoted(name) for name in names))
+    return counted.where(is_left).select(*(_column_of(name) for name in names))
 
 
 def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> DataFrame:
@@ -72,7 +72,7 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     deleted, inserted = added("deletes"), added("inserts")
     same = Window.partitionBy(CHANGE_ORDINAL, *key)
     counted = keyed.select(
-        *(_quoted(name) for name in names),
+        *(_column_of(name) for name in names),
         F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same).alias(deleted),
         F.sum(F.when(_is(ChangeType.INSERT), 1).otherwise(0)).over(same).alias(inserted),
     )
@@ -95,7 +95,7 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
         .otherwise(F.col(CHANGE_TYPE))
         .alias(CHANGE_TYPE)
     )
-    kept = [kind if name == CHANGE_TYPE else _quoted(name) for name in names]
+    kept = [kind if name == CHANGE_TYPE else _column_of(name) for name in names]
     return counted.select(*kept)
 
 
@@ -106,7 +106,7 @@ def net(changes: DataFrame) -> DataFrame:
     deletes passes each level up to its last value for the last time with one of them.
     """
     names, added = changes.columns, _Added(changes)
-    columns = [_quoted(name) for name in _table_columns(changes)]
+    columns = [_column_of(name) for name in _table_columns(changes)]
     keyed, row = _with_keys(changes, columns, added)
     left, side = added("total"), added("sign")
     height, floor = added("level"), added("lowest")
@@ -129,7 +129,7 @@ def net(changes: DataFrame) -> DataFrame:
         & (F.col(height) <= F.abs(F.col(left)))
         & (F.col(floor) >= F.col(height))
     )
-    return lowest.where(is_left).select(*(_quoted(name) for name in names))
+    return lowest.where(is_left).select(*(_column_of(name) for name in names))
 
 
 def _up_to_here(window: WindowSpec) -> WindowSpec:
@@ -158,5 +158,5 @@ def _is(kind: ChangeType) -> Column:
     return F.col(CHANGE_TYPE) == F.lit(str(kind))
 
 
-def _quoted(name: str) -> Column:
+def _column_of(name: str) -> Column:
     return F.col(quote_name_always([name]))

@@ -85,8 +85,8 @@ class ChangedRows:
             )
             if chosen:
                 files = labelled_files(chosen)
-                found = [self._left(files)] if is_left else self._taken(files)
-                frames += [self._finished(rows, files, decided=decided) for rows in found]
+                found = [self._rows_left(files)] if is_left else self._rows_taken(files)
+                frames += [self._with_labels(rows, files, decided=decided) for rows in found]
         return frames
 
     def none(self) -> DataFrame:
@@ -97,11 +97,11 @@ class ChangedRows:
         labels = (F.lit(None).cast(each.dataType).alias(each.name) for each in _LABELS.fields)
         return rows.select("*", *labels)
 
-    def _left(self, files: LabelledFiles) -> DataFrame:
+    def _rows_left(self, files: LabelledFiles) -> DataFrame:
         """Rows that the deletes leave."""
         return self._read(files.read, (FILE_ORDINAL_FIELD,) if _are_mixed(files.labels) else ())
 
-    def _taken(self, files: LabelledFiles) -> list[DataFrame]:
+    def _rows_taken(self, files: LabelledFiles) -> list[DataFrame]:
         """Rows that the deletes take, and that those before had not taken yet."""
         ordinals = files.read.files["ordinal"]
         had_deletes = ordinals.is_in(files.base.delete_index.ordinals().implode())
@@ -111,14 +111,14 @@ class ChangedRows:
         )
         frames = []
         if len(first.read.files):
-            frames.append(self._deleted(first.read, self.schema.fields))
+            frames.append(self._deleted_rows(first.read, self.schema.fields))
         if len(again.read.files):
-            now = self._deleted(again.read, self.schema.fields)
-            before = self._deleted(again.base, ()).select(_place().alias(_BASE))
+            now = self._deleted_rows(again.read, self.schema.fields)
+            before = self._deleted_rows(again.base, ()).select(_place().alias(_BASE))
             frames.append(now.join(before, _place() == F.col(_BASE), "left_anti"))
         return frames
 
-    def _deleted(self, read: ScanPlan, columns: Sequence[NestedField]) -> DataFrame:
+    def _deleted_rows(self, read: ScanPlan, columns: Sequence[NestedField]) -> DataFrame:
         """The rows that deletes take, with their places."""
         places = (FILE_ORDINAL_FIELD, _POS, _DELETED)
         return self._read(read, places, columns).where(F.col(DELETED))
@@ -134,7 +134,7 @@ class ChangedRows:
         reader = TableReader(self.spark, self.metadata, self.io)
         return reader.rows_under_some_deletes(read, projection)
 
-    def _finished(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:
+    def _with_labels(self, rows: DataFrame, files: LabelledFiles, *, decided: bool) -> DataFrame:
         """The rows that match, with their labels."""
         names = [field.name for field in self.schema.fields]
         places = rows.columns[len(names) :]

@@ -95,7 +95,7 @@ class DeleteTargets:
         )
         if metadata.format_version > 2:
             _check_once(files["path"])
-        ordered, partitions = _arranged(files, partitions_of(metadata, files), io)
+        ordered, partitions = _arrange(files, partitions_of(metadata, files), io)
         earlier = _earlier(plan, files["ordinal"], carried)
         return cls(metadata, plan, ordered, partitions, earlier)
 
@@ -118,7 +118,7 @@ class DeleteTargets:
                 "spec_id": pl.Int64,
             },
         )
-        ordered, partitions = _arranged(frame, [file.partition for file in files], io)
+        ordered, partitions = _arrange(frame, [file.partition for file in files], io)
         return cls(metadata, None, ordered, partitions, pl.DataFrame(schema=_EARLIER))
 
     def position_deletes(self, spark: SparkSession, io: FileIO) -> PositionDeletes:
@@ -215,7 +215,7 @@ def _check_once(paths: pl.Series) -> None:
         )
 
 
-def _arranged(
+def _arrange(
     files: pl.DataFrame, partitions: Sequence[tuple[Any, ...]], io: FileIO
 ) -> tuple[pl.DataFrame, tuple[tuple[Any, ...], ...]]:
     """The columns of `DeleteTargets.files` in their order, and the partitions in the same."""

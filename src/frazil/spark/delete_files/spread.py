@@ -55,11 +55,11 @@ def written_by_executors(
     """
     tasks, count = _tasks(spark, found, targets)
     if found.words is not None:
-        rows, read = _packed(spark, found.words, targets, tasks), _packed_files
+        rows, read = _pack(spark, found.words, targets, tasks), _packed_files
     else:
         assert found.rows is not None
-        rows, read = _joined(spark, found.rows, targets, tasks), _joined_files
-    task = partial(_encoded, read, staging, encoder, kind, operation_id)
+        rows, read = _join(spark, found.rows, targets, tasks), _joined_files
+    task = partial(_encode, read, staging, encoder, kind, operation_id)
     placed = repartition_by_id(rows, count, _TASK).sortWithinPartitions(KEY)
     told = map_batches(placed.drop(_TASK), task, _RESULT).toArrow()
     entries = [
@@ -95,7 +95,7 @@ def _tasks(spark: SparkSession, found: Collected, targets: DeleteTargets) -> tup
     return (ends - weights // 2) * count // (total + 1), count
 
 
-def _packed(spark: SparkSession, words: Words, targets: DeleteTargets, tasks: Longs) -> DataFrame:
+def _pack(spark: SparkSession, words: Words, targets: DeleteTargets, tasks: Longs) -> DataFrame:
     """A row a file, in their order, with its words as bytes: quicker to send than a row a word."""
     sets = by_file(words, targets.files["ordinal"]).values()
     table = pa.table(
@@ -111,7 +111,7 @@ def _packed(spark: SparkSession, words: Words, targets: DeleteTargets, tasks: Lo
 
 
 def _packed_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Words]]:
-    """The files of `_packed` rows, each with its words."""
+    """The files of `_pack` rows, each with its words."""
     for batch in batches:
         columns = (batch.column(name) for name in (_FILE, _PLACES, WORDS))
         for text, places, bits in zip(*columns, strict=True):
@@ -122,9 +122,7 @@ def _packed_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str,
             yield json.loads(text.as_py()), words
 
 
-def _joined(
-    spark: SparkSession, kept: DataFrame, targets: DeleteTargets, tasks: Longs
-) -> DataFrame:
+def _join(spark: SparkSession, kept: DataFrame, targets: DeleteTargets, tasks: Longs) -> DataFrame:
     """A row a word, keyed by the rank of its file, and before the words of each file its row."""
     ranks = np.arange(len(tasks), dtype=np.int64)
     task_column = pa.array(tasks, pa.int32())
@@ -151,7 +149,7 @@ def _joined(
 
 
 def _joined_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Words]]:
-    """The files of `_joined` rows, each with its words."""
+    """The files of `_join` rows, each with its words."""
     file: dict[str, Any] | None = None
     parts: list[Words] = []
     for batch in batches:
@@ -179,7 +177,7 @@ def _together(parts: list[Words]) -> Words:
     )
 
 
-def _encoded(
+def _encode(
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[dict[str, Any], Words]]],
     staging: StagedFolder,
     encoder: Encoder,

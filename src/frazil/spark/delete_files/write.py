@@ -348,7 +348,7 @@ class _Write:
             return places.path(name, ordinal)
 
         each_file = list(_file_deletes(touched, found.words, earlier))
-        new = places.completed(self._created(self.encoder.files(each_file, path)))
+        new = places.completed(self._create(self.encoder.files(each_file, path)))
         if touched.plan is not None:
             keep_written(
                 ((each.entry, each.ordinals) for each in new),
@@ -398,7 +398,7 @@ class _Write:
             case CarriedDeletes.NONE:
                 return touched.files["group"].n_unique()
 
-    def _created(self, encoded: Iterator[EncodedFile]) -> list[NewEntry]:
+    def _create(self, encoded: Iterator[EncodedFile]) -> list[NewEntry]:
         """Write files; all or none stay."""
         started: list[str] = []
 

@@ -66,7 +66,9 @@ def sparse_rows(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
         position: the column of the row's position in the file.
     """
     file, place = _as_longs(ordinal, position)
-    key = _checked(f"shiftleft({file}, 32) | shiftright({place}, 6)", file, place, ordinal_bits=31)
+    key = _checked_value(
+        f"shiftleft({file}, 32) | shiftright({place}, 6)", file, place, ordinal_bits=31
+    )
     bits = f"bit_or(shiftleft(1L, cast({place} & 63L as int)))"
     return rows.groupBy(F.expr(key).alias(KEY)).agg(F.expr(bits).alias(WORDS))
 
@@ -75,7 +77,7 @@ def _as_longs(*names: str) -> Iterator[str]:
     return (f"cast({quote_name_always([name])} as bigint)" for name in names)
 
 
-def _checked(value: str, file: str, place: str, *, ordinal_bits: int) -> str:
+def _checked_value(value: str, file: str, place: str, *, ordinal_bits: int) -> str:
     """SQL text of a value that holds the ordinal and the position, where both fit into it."""
     # A position that runs over would be another file's; NULL fails the test too.
     fits = f"shiftright({file}, {ordinal_bits}) = 0 and shiftright({place}, 37) = 0"
@@ -88,10 +90,12 @@ def _checked(value: str, file: str, place: str, *, ordinal_bits: int) -> str:
     return f"if({fits}, {value}, {stop})"
 
 
-def _packed(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
+def _pack(rows: DataFrame, *, ordinal: str, position: str) -> DataFrame:
     """Return places as one number each."""
     file, place = _as_longs(ordinal, position)
-    packed = _checked(f"shiftleft({file}, 38) | {place}", file, place, ordinal_bits=_PACKED_BITS)
+    packed = _checked_value(
+        f"shiftleft({file}, 38) | {place}", file, place, ordinal_bits=_PACKED_BITS
+    )
     return rows.select(F.expr(packed).alias(KEY))
 
 
@@ -128,7 +132,7 @@ def collected(
     """
     ordinal, position = rows.columns
     if not most_ordinal >> _PACKED_BITS:
-        packed = _packed(rows, ordinal=ordinal, position=position)
+        packed = _pack(rows, ordinal=ordinal, position=position)
         found: pa.Table | None = None
         if most_rows is not None and most_rows <= costs.PLACES_HERE:
             found = _arrow(packed)

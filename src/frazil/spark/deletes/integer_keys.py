@@ -63,7 +63,7 @@ class IntegerKeys:
 
     def load(self) -> Load:
         """Return what is yet to be read, and the bytes of the bits where nothing is."""
-        return _load_of(*self._known())
+        return _load_of(*self._known_keys())
 
     def words(self, table: TableColumns) -> Words | None:
         """Return the keys; None where too many are not known yet, or they take too much.
@@ -73,7 +73,7 @@ class IntegerKeys:
             MissingFileError: a delete file is not there.
         """
         # One look: other threads may keep more meanwhile.
-        known, left = self._known()
+        known, left = self._known_keys()
         if not self.way.bears(_load_of(known, left)):
             return None
         if len(left):
@@ -96,7 +96,7 @@ class IntegerKeys:
     def _owner(self) -> Hashable:
         return ("keys", store_key(self.io), self.field.field_id, str(self.field.field_type))
 
-    def _known(self) -> tuple[Known, pl.DataFrame]:
+    def _known_keys(self) -> tuple[Known, pl.DataFrame]:
         """What is known of the keys, and the files of which nothing is."""
         files = self.deletes.unique("file_path", maintain_order=True)
         wanted: frozenset[Hashable] = frozenset(files["file_path"])

@@ -86,7 +86,7 @@ def deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[DeletedRow
                     for batch in file.iter_batches(
                         _ROWS_AT_ONCE, columns=[_PATH, _POS], use_threads=False
                     ):
-                        yield _coded(_dictionary(batch.column(_PATH)), batch.column(_POS), io)
+                        yield _encode(_dictionary(batch.column(_PATH)), batch.column(_POS), io)
                     return
             except (pa.ArrowException, OSError, ValueError) as error:
                 raise InvalidDataFileError(
@@ -100,10 +100,10 @@ def deleted_rows(io: FileIO, path: str, file_format: str) -> Iterator[DeletedRow
         waiting.append(pa.table(columns, names=[_PATH, _POS]))
         rows += length
         if rows >= _ROWS_AT_ONCE:
-            yield _joined(waiting, io)
+            yield _join(waiting, io)
             waiting, rows = [], 0
     if waiting:
-        yield _joined(waiting, io)
+        yield _join(waiting, io)
 
 
 def _is_as_specified(schema: pa.Schema) -> bool:
@@ -132,13 +132,13 @@ def _dictionary(paths: pa.Array) -> pa.DictionaryArray:
     return paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
 
 
-def _joined(batches: list[pa.Table], io: FileIO) -> DeletedRows:
+def _join(batches: list[pa.Table], io: FileIO) -> DeletedRows:
     rows = pa.concat_tables(batches).combine_chunks()
     paths, positions = (rows.column(name).combine_chunks() for name in (_PATH, _POS))
-    return _coded(_dictionary(paths.cast(pa.string())), positions, io)
+    return _encode(_dictionary(paths.cast(pa.string())), positions, io)
 
 
-def _coded(paths: pa.DictionaryArray, positions: pa.Array, io: FileIO) -> DeletedRows:
+def _encode(paths: pa.DictionaryArray, positions: pa.Array, io: FileIO) -> DeletedRows:
     if paths.null_count or positions.null_count:
         known = pc.and_(paths.is_valid(), positions.is_valid())
         paths, positions = paths.filter(known), positions.filter(known)

@@ -114,11 +114,11 @@ class PositionDeletes:
         """
         if not self.are_few:
             return None
-        files = self._known()
+        files = self._known_words()
         way = self._reading(self._tasks_of(files.pending)).way
         if not len(files.pending) or way.apply != self._read_here:
             return None
-        return partial(self._completed, files)
+        return partial(self._complete, files)
 
     def choice(self) -> ChosenWay[Callable[[], dict[int, Words] | Bitmaps]]:
         """Return which way they are applied: as positions by file, or as rows that are joined."""
@@ -144,7 +144,7 @@ class PositionDeletes:
         """Return what is chosen one after the other, without a look at the deletes."""
         if not self.are_few:
             return [self.choice(), self._join]
-        lacking = self._known().pending
+        lacking = self._known_words().pending
         return [self.choice(), self._reading(self._tasks_of(lacking))]
 
     def words(self) -> dict[int, Words]:
@@ -154,7 +154,7 @@ class PositionDeletes:
             MissingFileError, InvalidDataFileError: a delete file cannot be read.
             UnsupportedError: a position that bitmaps have no room for.
         """
-        return self._completed(self._known())
+        return self._complete(self._known_words())
 
     def bitmaps(self) -> Bitmaps:
         """The bitmaps, from deletes that executors read."""
@@ -169,13 +169,13 @@ class PositionDeletes:
             {"bytes": min(most_words(self.files["record_count"]), self.most_deleted) * ROW_BYTES}
         )
 
-    def _completed(self, files: WordsOfFiles) -> dict[int, Words]:
+    def _complete(self, files: WordsOfFiles) -> dict[int, Words]:
         if len(files.pending):
             chosen = self._tasks_of(files.pending)
             files.add(self._reading(chosen).way.apply(chosen, files.pending))
         return files.words
 
-    def _known(self) -> WordsOfFiles:
+    def _known_words(self) -> WordsOfFiles:
         names = self.plan.deletes.select("delete", _delete_name())
         pairs = self.index.expanded().join(names, on="delete", maintain_order="left")
         io = self.context.io

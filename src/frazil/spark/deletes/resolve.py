@@ -151,7 +151,7 @@ class Resolver:
             share, choice = step(plan, left)
             if len(share):
                 ways.append(DeleteWay(share["ordinal"].n_unique(), choice.way.name, choice.reason))
-            if choice.way.apply not in (nothing, self._noted):
+            if choice.way.apply not in (nothing, self._note):
                 left = left.join(share, on="ordinal", how="anti")
         index = served.beside(DeleteIndex(left.select("ordinal", "delete")))
         return ways, replace(plan, delete_index=index)
@@ -162,7 +162,7 @@ class Resolver:
         """The deletes that bitmaps serve, and what is known of others; None to join them all."""
         if self.reading is EqualityReading.JOIN:
             return None
-        served, index = self._divided(plan, groups)
+        served, index = self._in_two(plan, groups)
         is_large = index.pair_count > costs.RESOLVED_PAIRS
         if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
             return None
@@ -170,7 +170,7 @@ class Resolver:
         # A name mapping says which column of a file without ids is compared.
         mapping = None if self.table.mapping is None else self.table.mapping.to_json()
         read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
-        return served, WordsOfFiles(self._kept, plan, pairs, *read_by)
+        return served, WordsOfFiles(self._kept_words, plan, pairs, *read_by)
 
     def _steps(self) -> tuple[_Step, ...]:
         if self.reading is EqualityReading.KNOWN:
@@ -194,22 +194,26 @@ class Resolver:
             Way("left to a join", nothing, {"rows": costs.RESOLVED_ROWS - 1}),
             Way(
                 "left to a join once",
-                self._noted,
+                self._note,
                 {"keys": costs.NEW_KEYS_JOINED, "reads before": 0},
             ),
         )
         ways = (
             *(joins if self.reading is EqualityReading.AUTO else ()),
-            Way("resolved by a job", self._found_by_a_job, {"bytes": self._kept.max_bytes // 2}),
+            Way(
+                "resolved by a job",
+                self._found_by_a_job,
+                {"bytes": self._kept_words.max_bytes // 2},
+            ),
             Way("left to a join", nothing),
         )
         return pending, cheapest(ways, load)
 
     @property
-    def _kept(self) -> DeletedWords:
+    def _kept_words(self) -> DeletedWords:
         return DeletedWords.of(self.io)
 
-    def _divided(
+    def _in_two(
         self, plan: ScanPlan, groups: Sequence[DeleteGroup]
     ) -> tuple[DeleteIndex, DeleteIndex]:
         """The index in two: deletes that bitmaps of keys or positions serve, and all others."""
@@ -228,7 +232,7 @@ class Resolver:
         found = [pl.DataFrame(schema={"delete": pl.Int64, "name": pl.String})]
         for group in groups:
             for part in self._without_bits(group):
-                name = pl.concat_str(pl.lit(self._compared(part.ids)), "file_path").alias("name")
+                name = pl.concat_str(pl.lit(self._comparison(part.ids)), "file_path").alias("name")
                 found.append(part.deletes.select("delete", name))
         return pl.concat(found).unique("delete", maintain_order=True)
 
@@ -236,21 +240,21 @@ class Resolver:
         keys = ((part, part.integer_keys(self.io, self.schema)) for part in group.equality)
         return [part for part, some in keys if some is None or not some.way.bears(some.load())]
 
-    def _compared(self, ids: Sequence[int]) -> str:
+    def _comparison(self, ids: Sequence[int]) -> str:
         kinds = ((field_id, self.schema.find_field(field_id).field_type) for field_id in ids)
         return "".join(f"{field_id} {kind}, " for field_id, kind in kinds)
 
-    def _noted(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
+    def _note(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
         """Nothing is resolved by the first read, which is noted."""
         names: Deletes = frozenset(pending["name"])
-        self._kept.keep(self._joined, Known(names, Words.none()))
+        self._kept_words.keep(self._join_key, Known(names, Words.none()))
         return {}
 
     def _joined_before(self, pending: pl.DataFrame) -> Known:
-        return self._kept.covered(self._joined, frozenset(pending["name"]))
+        return self._kept_words.covered(self._join_key, frozenset(pending["name"]))
 
     @property
-    def _joined(self) -> Hashable:
+    def _join_key(self) -> Hashable:
         return ("joined", store_key(self.io), self.metadata.table_uuid)
 
     def _found_by_a_job(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:

@@ -68,7 +68,7 @@ class SmallFiles:
         deletes = plan.deletes.join(share, on="delete", how="semi")
         load = {"delete files": len(deletes), "keys": int(deletes["record_count"].sum())}
         most = {"delete files": costs.SMALL_FILES_HERE, "keys": costs.SMALL_ROWS_HERE}
-        here = Way("resolved beside the session", self._found, most)
+        here = Way("resolved beside the session", self._find, most)
         return share, cheapest((here, Way("left to Spark", nothing)), load)
 
     def _share(self, plan: ScanPlan, pending: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +92,7 @@ class SmallFiles:
         )
         return pending.join(newest, on="ordinal", how="semi")
 
-    def _found(self, plan: ScanPlan, share: pl.DataFrame) -> dict[int, Words]:
+    def _find(self, plan: ScanPlan, share: pl.DataFrame) -> dict[int, Words]:
         """Find what the deletes of the pairs delete, by the file's ordinal.
 
         A file whose keys cannot be read here is not in it.
@@ -109,7 +109,7 @@ class SmallFiles:
             here = files.join(
                 share.join(members, on="delete", how="semi"), on="ordinal", how="semi"
             )
-            known = self._matched(here, members, fields)
+            known = self._match(here, members, fields)
             for ordinal in here["ordinal"]:
                 if ordinal not in known:
                     found.pop(ordinal, None)
@@ -123,7 +123,7 @@ class SmallFiles:
             for field in fields
         )
 
-    def _matched(
+    def _match(
         self, files: pl.DataFrame, deletes: pl.DataFrame, fields: Sequence[I.NestedField]
     ) -> dict[int, Words]:
         """The deleted rows of those of the files whose keys can be read here."""

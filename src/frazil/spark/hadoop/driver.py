@@ -99,7 +99,7 @@ def _serve(connection: Connection, key: bytes, open_store: Open) -> None:
             if said["do"] != UPLOAD:
                 send(connection, *_answer(said, data, open_store))
                 continue
-            with _received(connection) as local:
+            with _receive(connection) as local:
                 send(connection, *_answer({**said, "source": local}, data, open_store))
 
 
@@ -113,7 +113,7 @@ def _answer(said: dict[str, Any], data: bytes, open_store: Open) -> tuple[dict[s
 
 
 @contextlib.contextmanager
-def _received(connection: Connection) -> Iterator[str]:
+def _receive(connection: Connection) -> Iterator[str]:
     """A local file, gone afterwards, of the bytes that come."""
     with tempfile.NamedTemporaryFile(prefix="frazil-hadoop-") as stream:
         for part in parts(connection):

@@ -50,7 +50,7 @@ class StoreElsewhere:
 
     def creates_atomically(self, path: str) -> bool:
         """Whether the store refuses, by itself, to create a file whose name is taken."""
-        return bool(self._found("creates_atomically", path))
+        return bool(self._find("creates_atomically", path))
 
     def read(self, path: str) -> bytes:
         """The whole file."""
@@ -75,14 +75,14 @@ class StoreElsewhere:
     def upload(self, source: str, path: str) -> None:
         """Write a file that must not exist from a local file; FileExistsError if it does."""
         with open(source, "rb") as stream:
-            connection = _connected(self._stores)
+            connection = _connect(self._stores)
             with _whole(connection):
                 send(connection, {"do": UPLOAD, "scheme": self._scheme, "path": path})
                 while part := stream.read(PART):
                     connection.send_bytes(part)
                 connection.send_bytes(b"")
                 answer, _ = receive(connection)
-        _checked(answer)
+        _check(answer)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file, taking the place of one that is there."""
@@ -90,7 +90,7 @@ class StoreElsewhere:
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder has this name."""
-        return bool(self._found("exists", path))
+        return bool(self._find("exists", path))
 
     def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
         """A mark of the content of each of these files that is there; None where none is told."""
@@ -99,7 +99,7 @@ class StoreElsewhere:
 
     def size(self, path: str) -> int:
         """The length in bytes."""
-        return int(self._found("size", path))
+        return int(self._find("size", path))
 
     def delete(self, path: str) -> None:
         """Remove one file."""
@@ -127,21 +127,21 @@ class StoreElsewhere:
 
     def is_folder(self, path: str) -> bool:
         """Whether a folder has this name."""
-        return bool(self._found("is_folder", path))
+        return bool(self._find("is_folder", path))
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
-        yield from ((name, is_folder) for name, is_folder in self._found("children", path))
+        yield from ((name, is_folder) for name, is_folder in self._find("children", path))
 
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        yield from ((name, size, at) for name, size, at in self._found("list_folder", path))
+        yield from ((name, size, at) for name, size, at in self._find("list_folder", path))
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every file below a folder."""
-        yield from ((name, size, at) for name, size, at in self._found("walk", path))
+        yield from ((name, size, at) for name, size, at in self._find("walk", path))
 
-    def _found(self, name: str, path: str) -> Any:
+    def _find(self, name: str, path: str) -> Any:
         return self._ask(name, path)[0]["found"]
 
     def _bytes(self, name: str, path: str, **said: Any) -> bytes:
@@ -151,11 +151,11 @@ class StoreElsewhere:
         self, name: str, path: str, data: bytes = b"", **said: Any
     ) -> tuple[dict[str, Any], bytes]:
         question = {"do": name, "scheme": self._scheme, "path": path, **said}
-        connection = _connected(self._stores)
+        connection = _connect(self._stores)
         with _whole(connection):
             send(connection, question, data)
             answer, found = receive(connection)
-        return _checked(answer), found
+        return _check(answer), found
 
 
 class _Connections(threading.local):
@@ -168,7 +168,7 @@ class _Connections(threading.local):
 _connections: Final = _Connections()
 
 
-def _connected(stores: StoresElsewhere) -> Connection:
+def _connect(stores: StoresElsewhere) -> Connection:
     place = (os.getpid(), stores.address)
     known = _connections.by_place
     if place not in known or known[place].closed:
@@ -200,7 +200,7 @@ def _whole(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+def _check(answer: dict[str, Any]) -> dict[str, Any]:
     if "error" in answer:
         raise error_of(answer)
     return answer

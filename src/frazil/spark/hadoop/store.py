@@ -257,7 +257,7 @@ class HadoopStore:
             try:
                 self._rename_in_place(self._java(source), target, option)
             except Py4JJavaError as error:
-                if not isinstance(_typed(error, source), FileNotFoundError):
+                if not isinstance(_typed_error(error, source), FileNotFoundError):
                     raise
                 # It is the target's folder that is missing, or the source.
                 self._file(source)
@@ -303,7 +303,7 @@ class HadoopStore:
             place = system.resolvePath(place)
             target = str(place.toString())
             if scheme_of(target) == _VIEW:
-                return [_mounted(each) for each in system.listStatus(place)]
+                return [_mount(each) for each in system.listStatus(place)]
             system = self._systems.of(target)
         found = self._systems.to_list(system.listStatusIterator(place))
         end = f"\n{uuid.uuid4().hex}\n"
@@ -329,7 +329,7 @@ class HadoopStore:
         try:
             return bool(self._systems.of(path).exists(self._java(path)))
         except Py4JJavaError as error:
-            if isinstance(_typed(error, path), FileNotFoundError):
+            if isinstance(_typed_error(error, path), FileNotFoundError):
                 return False
             raise
 
@@ -338,7 +338,7 @@ class HadoopStore:
         try:
             return self._systems.of(path).getFileStatus(self._java(path))
         except Py4JJavaError as error:
-            if isinstance(_typed(error, path), FileNotFoundError):
+            if isinstance(_typed_error(error, path), FileNotFoundError):
                 return None
             raise
 
@@ -388,7 +388,7 @@ class HadoopStore:
         try:
             return step(self._at(path))
         except Py4JJavaError as error:
-            raise _typed(error, path) from None
+            raise _typed_error(error, path) from None
         except Py4JNetworkError:
             raise OSError("the Spark session that reaches it has ended") from None
         except (Py4JError, PySparkException) as error:
@@ -435,11 +435,11 @@ def _abandon(out: Any) -> None:
         out.close()
 
 
-def _mounted(status: Any) -> FileStatus:
+def _mount(status: Any) -> FileStatus:
     # A view says of a folder of another store that it is a link.
     return FileStatus(str(status.getPath().toString()), is_folder=True, size=0, modified_ms=0)
 
 
-def _typed(error: Py4JJavaError, path: str) -> Exception:
+def _typed_error(error: Py4JJavaError, path: str) -> Exception:
     thrown = error.java_exception
     return python_error(thrown.getClass().getName(), thrown.getMessage() or "", path)

@@ -52,12 +52,12 @@ class HadoopStores:
         """Return the store of the paths of a scheme."""
         if os.getpid() != self._process:
             return self._elsewhere().open(scheme)
-        systems = self._opened()
+        systems = self._open()
         if scheme in S3_SCHEMES and systems.deletes_many:
             return HadoopObjectStore(systems, scheme)
         return HadoopStore(systems, scheme)
 
-    def _opened(self) -> HadoopFileSystems:
+    def _open(self) -> HadoopFileSystems:
         with self._lock:
             if self._systems is None:
                 self._systems = HadoopFileSystems(_classic(self._session()))
@@ -71,7 +71,7 @@ class HadoopStores:
                 f"{IO_PROPERTY}={HADOOP} reaches files through that session alone: start it with "
                 "multiprocessing's 'spawn' method, and let it have a session of its own"
             )
-        systems = self._opened()
+        systems = self._open()
         with self._lock:
             if self._server is None:
                 self._server = FileServer.started(systems.spark, self.open)

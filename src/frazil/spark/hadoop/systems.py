@@ -71,7 +71,7 @@ class HadoopFileSystems:
 
     def of(self, path: str) -> Any:
         """Return the ``FileSystem`` that reaches a path."""
-        return self._kept("system", path, self.hadoop.FileSystem.newInstance)
+        return self._keep("system", path, self.hadoop.FileSystem.newInstance)
 
     def deleted_at_once(self, path: str) -> int:
         """Return how many files a store removes by one request."""
@@ -99,7 +99,7 @@ class HadoopFileSystems:
 
     def context(self, path: str) -> Any:
         """Return the ``FileContext`` of a path, which renames as it is told to."""
-        return self._kept("context", path, self.hadoop.FileContext.getFileContext)
+        return self._keep("context", path, self.hadoop.FileContext.getFileContext)
 
     def rename_option(self, name: str) -> Any:
         """Return an array of one option of renaming, ``NONE`` or ``OVERWRITE``."""
@@ -120,7 +120,7 @@ class HadoopFileSystems:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
-    def _kept(self, kind: str, path: str, make: Callable[[Any, Any], Any]) -> Any:
+    def _keep(self, kind: str, path: str, make: Callable[[Any, Any], Any]) -> Any:
         key = (kind, scheme_of(path), authority_of(path))
         with self._lock:
             if key not in self._opened:

@@ -216,7 +216,7 @@ class Lake(
         command = CreateTable(
             identifier=identifier, schema=schema, rows=None, options=CommitOptions(), **definition
         )
-        return self._created(command)
+        return self._create(command)
 
     def create_table_if_not_exists(
         self,
@@ -257,7 +257,7 @@ class Lake(
         """
         options = CommitOptions(snapshot_properties=snapshot_properties)
         command = CreateTable(identifier=identifier, rows=df, options=options, **definition)
-        return self._created(command)
+        return self._create(command)
 
     def replace_table_as_select(
         self,
@@ -461,5 +461,5 @@ class Lake(
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _created(self, command: CreateTable) -> Table:
+    def _create(self, command: CreateTable) -> Table:
         return Table(self.spark, self.catalog, command.run(self.spark, self.catalog))

@@ -86,7 +86,7 @@ class ViewCommands(ABC):
         Examples:
             >>> lake.create_view("db.dear", "SELECT id, city FROM db.trips WHERE fare > 100")
         """
-        return self._made(view_definition.create_view, identifier, sql, properties)
+        return self._make(view_definition.create_view, identifier, sql, properties)
 
     def create_or_replace_view(
         self,
@@ -103,7 +103,7 @@ class ViewCommands(ABC):
         Examples:
             >>> lake.create_or_replace_view("db.late", "SELECT id FROM db.trips WHERE fare > 9")
         """
-        return self._made(view_definition.create_or_replace_view, identifier, sql, properties)
+        return self._make(view_definition.create_or_replace_view, identifier, sql, properties)
 
     def load_view(self, identifier: str | Sequence[str]) -> View:
         """Return what a view is; ``SELECT * FROM`` its name in `Lake.sql` reads its rows.
@@ -138,7 +138,7 @@ class ViewCommands(ABC):
         """Give a view another name."""
         self.catalog.rename_view(source, target)
 
-    def _made(
+    def _make(
         self,
         make: Callable[[SqlContext, Identifier, ViewDefinition], LoadedView],
         identifier: str | Sequence[str],

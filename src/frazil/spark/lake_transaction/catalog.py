@@ -99,7 +99,7 @@ class TransactionCatalog(Catalog):
     # -- what a transaction cannot hold ----------------------------------------------------------
 
     def create_staged_table(self, staged: StagedTable) -> NoReturn:
-        raise self._refused(f"make the table {shown(staged.identifier)} apart from the rest")
+        raise self._refusal(f"make the table {shown(staged.identifier)} apart from the rest")
 
     def commit_table(
         self,
@@ -109,15 +109,15 @@ class TransactionCatalog(Catalog):
         *,
         base: LoadedTable | None = None,
     ) -> NoReturn:
-        raise self._refused("commit one of its tables apart from the rest")
+        raise self._refusal("commit one of its tables apart from the rest")
 
     def create_namespace(
         self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
     ) -> NoReturn:
-        raise self._refused("make namespaces")
+        raise self._refusal("make namespaces")
 
     def drop_namespace(self, namespace: str | Sequence[str]) -> NoReturn:
-        raise self._refused("drop namespaces")
+        raise self._refusal("drop namespaces")
 
     def update_namespace_properties(
         self,
@@ -126,19 +126,19 @@ class TransactionCatalog(Catalog):
         updates: Mapping[str, str] | None = None,
         removals: Sequence[str] = (),
     ) -> NoReturn:
-        raise self._refused("change properties of namespaces")
+        raise self._refusal("change properties of namespaces")
 
     def register_table(self, identifier: str | Sequence[str], metadata_location: str) -> NoReturn:
-        raise self._refused("register tables")
+        raise self._refusal("register tables")
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> NoReturn:
-        raise self._refused("rename tables")
+        raise self._refusal("rename tables")
 
     def drop_table(self, identifier: str | Sequence[str]) -> NoReturn:
-        raise self._refused("drop tables")
+        raise self._refusal("drop tables")
 
     def purge_table(self, identifier: str | Sequence[str]) -> NoReturn:
-        raise self._refused("drop tables")
+        raise self._refusal("drop tables")
 
     def create_view(
         self,
@@ -149,7 +149,7 @@ class TransactionCatalog(Catalog):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> NoReturn:
-        raise self._refused("make views")
+        raise self._refusal("make views")
 
     def commit_view(
         self,
@@ -159,13 +159,13 @@ class TransactionCatalog(Catalog):
         *,
         base: LoadedView | None = None,
     ) -> NoReturn:
-        raise self._refused("change views")
+        raise self._refusal("change views")
 
     def drop_view(self, identifier: str | Sequence[str]) -> NoReturn:
-        raise self._refused("drop views")
+        raise self._refusal("drop views")
 
     def rename_view(self, source: str | Sequence[str], target: str | Sequence[str]) -> NoReturn:
-        raise self._refused("rename views")
+        raise self._refusal("rename views")
 
-    def _refused(self, what: str) -> UnsupportedError:
+    def _refusal(self, what: str) -> UnsupportedError:
         return UnsupportedError(f"a transaction cannot {what}: do it before or after")

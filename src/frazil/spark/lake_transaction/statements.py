@@ -158,7 +158,7 @@ class StatementTransactions:
                 self._commit()
             elif reader.takes("ROLLBACK"):
                 _end_words(reader)
-                self._taken("ROLLBACK").rollback()
+                self._take("ROLLBACK").rollback()
             else:
                 self._begin_one(_isolation(reader))
         return nothing(self._spark)
@@ -197,7 +197,7 @@ class StatementTransactions:
 
     def _commit(self) -> None:
         failed = getattr(self._own, "failed", None)
-        transaction = self._taken("COMMIT")
+        transaction = self._take("COMMIT")
         if failed is not None:
             transaction.rollback()
             raise ValidationError(
@@ -206,7 +206,7 @@ class StatementTransactions:
             )
         transaction.commit()
 
-    def _taken(self, statement: str) -> LakeTransaction:
+    def _take(self, statement: str) -> LakeTransaction:
         transaction = self.current
         if transaction is None:
             raise ValidationError(

@@ -109,14 +109,14 @@ def javas_there_are(environment: Mapping[str, str]) -> Iterator[Java]:
     """Yield the Java of each place where one is looked for, the first wins."""
     home = environment.get("JAVA_HOME")
     if home:
-        yield _asked("JAVA_HOME", os.path.join(home, "bin", "java"), environment)
+        yield _java_at("JAVA_HOME", os.path.join(home, "bin", "java"), environment)
     on_path = shutil.which("java", path=environment.get("PATH", os.defpath))
     if on_path is not None:
-        yield _asked("the PATH", on_path, environment)
+        yield _java_at("the PATH", on_path, environment)
     package = find_spec(PACKAGE)
     if package is not None and package.origin is not None:
         runtime = Path(package.origin).parent / "java-runtime"
-        yield _asked(PACKAGE, str(runtime / "bin" / "java"), environment)
+        yield _java_at(PACKAGE, str(runtime / "bin" / "java"), environment)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def home_for_spark(java: Java) -> Iterator[str]:
         yield folder
 
 
-def _asked(found_by: str, path: str, environment: Mapping[str, str]) -> Java:
+def _java_at(found_by: str, path: str, environment: Mapping[str, str]) -> Java:
     """A Java, as it tells its version itself: what is on the PATH may be a script."""
     try:
         answer = subprocess.run(  # noqa: S603  (it is the user's own Java)

@@ -19,7 +19,7 @@ def memory_bytes(limits: tuple[str, ...] = _LIMITS) -> int | None:
     Args:
         limits: files that may hold a limit, in bytes.
     """
-    return min([*_physical(), *_limited(limits)], default=None)
+    return min([*_physical(), *_limits_below(limits)], default=None)
 
 
 def core_count() -> int:
@@ -40,7 +40,7 @@ def _physical() -> Iterator[int]:
         yield found
 
 
-def _limited(limits: tuple[str, ...]) -> Iterator[int]:
+def _limits_below(limits: tuple[str, ...]) -> Iterator[int]:
     for path in limits:
         try:
             text = Path(path).read_text().strip()

@@ -67,13 +67,13 @@ def local_session(
         ConfigurationError: no Java fits, Spark did not start, or an active session contradicts what
             is asked for.
     """
-    asked = _asked(cores, time_zone, config or {})
+    asked = _settings_of_caller(cores, time_zone, config or {})
     running = active_session()
     if running is not None:
         _set_all(running, asked)
         prepare_session(running)
         return running
-    spark = _started(asked)
+    spark = _start(asked)
     _ERRORS.pass_on()
     return spark
 
@@ -93,7 +93,7 @@ def quiet_session() -> SparkSession:
         ConfigurationError: no Java fits, or Spark did not start; with what it wrote.
     """
     silence_query_errors()
-    return _started({PROGRESS: "false", TIME_ZONE: None})
+    return _start({PROGRESS: "false", TIME_ZONE: None})
 
 
 def active_session() -> SparkSession | None:
@@ -105,7 +105,7 @@ def active_session() -> SparkSession | None:
     return None if is_stopped(spark) else spark
 
 
-def _asked(
+def _settings_of_caller(
     cores: int | None, time_zone: str | None, config: Mapping[str, Any]
 ) -> dict[str, str | None]:
     """The caller's settings as text.
@@ -177,7 +177,7 @@ def _contradiction(key: str, value: str, there: str | None) -> ConfigurationErro
     return ConfigurationError(f"{key}={value} cannot be set: the active session {known}; {advice}")
 
 
-def _started(asked: Mapping[str, str | None]) -> SparkSession:
+def _start(asked: Mapping[str, str | None]) -> SparkSession:
     """A new session, quiet until it is there."""
     if "SPARK_REMOTE" in os.environ:
         raise ConfigurationError(
@@ -195,7 +195,7 @@ def _started(asked: Mapping[str, str | None]) -> SparkSession:
     settings = {MASTER: master, **default_settings(master, new_machine=is_new), **asked}
     _ERRORS.hold()
     with _environment_to_start(new_machine=is_new):
-        spark = _made({key: value for key, value in settings.items() if value is not None})
+        spark = _make({key: value for key, value in settings.items() if value is not None})
     prepare_session(spark)
     return spark
 
@@ -233,7 +233,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def _made(settings: Mapping[str, str]) -> SparkSession:
+def _make(settings: Mapping[str, str]) -> SparkSession:
     try:
         return SparkSession.builder.config(map=dict(settings)).getOrCreate()
     except Exception as error:

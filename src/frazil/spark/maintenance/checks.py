@@ -52,7 +52,7 @@ def _check_on_cluster(
         found = pl.DataFrame(schema=PROBLEMS)
         for job in range(jobs):
             some = spread.where(F.pmod(F.xxhash64("file_path"), F.lit(jobs)) == job)
-            problems = map_batches(some, partial(_checked, table.io), columns_of(PROBLEMS))
+            problems = map_batches(some, partial(_check, table.io), columns_of(PROBLEMS))
             most = costs.MOST_NAMED - len(found)
             found = found.vstack(polars_of(problems.limit(most).toArrow(), PROBLEMS))
             counting.add((job + 1) * count // jobs - job * count // jobs)
@@ -61,7 +61,7 @@ def _check_on_cluster(
     return count, found
 
 
-def _checked(io: FileIO, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _check(io: FileIO, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What is wrong with the files of entries."""
     for batch in batches:
         yield from arrow_of(check_entries(io, polars_of(batch, STATED))).to_batches()

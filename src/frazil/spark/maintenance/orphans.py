@@ -107,7 +107,7 @@ class _OnCluster:
     def run(
         self, table: SparkHandlePort, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
     ) -> OrphanFilesResult:
-        keyed = _kept(map_batches(source, partial(_candidates, self.search), _KEYED), kept)
+        keyed = _keeping(map_batches(source, partial(_candidates, self.search), _KEYED), kept)
         count = keyed.count()
         loaded = table.refresh()
         reachable = reachable_metadata(self.io, loaded)
@@ -126,7 +126,7 @@ class _OnCluster:
         else:
             spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
             delete = partial(delete_some, self.io, self.search.delete_threads)
-            done = _kept(map_batches(spread, delete, _DELETED), kept)
+            done = _keeping(map_batches(spread, delete, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
 
     def listed(self, beginning: Beginning) -> DataFrame:
@@ -134,7 +134,7 @@ class _OnCluster:
         upper = spark_frame(self.spark, arrow_of(beginning.files))
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
         folders = spread_items(self.spark, rows)
-        return upper.union(map_items(folders, partial(_listed, self.io), columns_of(LISTED)))
+        return upper.union(map_items(folders, partial(_list, self.io), columns_of(LISTED)))
 
     def _orphans(
         self,
@@ -155,8 +155,8 @@ class _OnCluster:
         bucket = F.pmod(F.xxhash64("key"), F.lit(buckets)).alias(_BUCKET)
         here = candidates.select(*LISTED, bucket).groupBy(_BUCKET)
         there = self._reached(table, reachable).select(*COMPARABLE, bucket).groupBy(_BUCKET)
-        compared = here.cogroup(there).applyInArrow(partial(_compared, self.search), _UNREACHED)
-        unreached = _kept(compared, kept)
+        compared = here.cogroup(there).applyInArrow(partial(_compare, self.search), _UNREACHED)
+        unreached = _keeping(compared, kept)
         conflicts = unreached.select(CONFLICT).where(f"{CONFLICT} is not null").distinct()
         told = [row[0] for row in conflicts.limit(100).collect()]
         probe = pl.DataFrame({CONFLICT: told}, schema={CONFLICT: pl.String()})
@@ -184,7 +184,7 @@ class _OnCluster:
         self.search.refuse_other_tables(listed, reachable.metadata_folders, earlier)
 
 
-def _listed(io: FileIO, item: dict[str, str]) -> list[pa.RecordBatch]:
+def _list(io: FileIO, item: dict[str, str]) -> list[pa.RecordBatch]:
     """The files below a folder."""
     found: list[pa.RecordBatch] = arrow_of(list_folders(io, [item["folder"]])).to_batches()
     return found
@@ -210,7 +210,7 @@ def _reached(paths: ComparablePaths, entries: pl.DataFrame) -> pl.DataFrame:
     return paths.parts(live["file_path"])
 
 
-def _compared(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> pa.Table:
+def _compare(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> pa.Table:
     """A bucket of candidates and one of reached files to what is not reached."""
     found = search.unreached(polars_of(candidates, LISTED), polars_of(reached, COMPARABLE))
     return arrow_of(found.select(*UNREACHED))
@@ -246,7 +246,7 @@ def file_list_of(given: DataFrame) -> DataFrame:
     )
 
 
-def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
+def _keeping(frame: DataFrame, kept: ExitStack) -> DataFrame:
     """The frame, computed once until the end."""
     persisted = frame.persist()
     kept.callback(persisted.unpersist)

@@ -80,7 +80,7 @@ class ComputePartitionStats:
                 "the columns that they are made of any more, so their values have no type"
             )
         counts = partition_counts(metadata, listed_manifests(port.io, snapshot), port.io)
-        file = _written(port.io, metadata, snapshot, counts)
+        file = _write(port.io, metadata, snapshot, counts)
         registered(
             port.io, file.statistics_path, lambda: StatisticsChanges(port).set_statistics(file)
         )
@@ -106,7 +106,7 @@ def stats_schema(partition: StructType, *, format_version: int) -> Schema:
     )
 
 
-def _written(
+def _write(
     io: FileIO, metadata: TableMetadata, snapshot: Snapshot, counts: pl.DataFrame
 ) -> PartitionStatisticsFile:
     partition = partition_struct_type(metadata)

@@ -27,7 +27,7 @@ _KEPT: Final = pa.schema([("place", pa.int32()), ("theta", pa.int64()), ("hashes
 def sketches_of(rows: DataFrame, columns: Sequence[Column]) -> list[ThetaSketch]:
     """Return a sketch of each column, of bigints, doubles, strings or binary values."""
     named = rows.select(*(each.alias(f"c{place}") for place, each in enumerate(columns)))
-    found = map_batches(named, _sketched, _KEPT).toArrow().to_pylist()
+    found = map_batches(named, _sketch, _KEPT).toArrow().to_pylist()
     kept = [_Kept() for _ in columns]
     for each in found:
         hashes = np.frombuffer(each["hashes"], np.int64)
@@ -61,7 +61,7 @@ class _Kept:
         return ThetaSketch(tuple(self.hashes.tolist()), self.theta)
 
 
-def _sketched(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _sketch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What an executor keeps of the rows of one partition."""
     kept: list[_Kept] = []
     for batch in batches:

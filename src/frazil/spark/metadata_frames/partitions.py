@@ -47,7 +47,7 @@ def partitions_of(
     keys = ["partition", "spec_id"] if tables.partition.fields else []
     counted = dated.groupBy(*keys).agg(*counts)
     return counted.select(
-        *(_shown(field) for field in partitions_struct(tables.partition).fields)
+        *(_shown_column(field) for field in partitions_struct(tables.partition).fields)
     ).to(spark_schema(partitions_struct(tables.partition), cluster.support))
 
 
@@ -60,7 +60,7 @@ def _files(content: int) -> Column:
     return _rows("file_count", content).cast("int")
 
 
-def _shown(field: I.NestedField) -> Column:
+def _shown_column(field: I.NestedField) -> Column:
     match field.name:
         case "last_updated_at":
             column = F.col("newest.committed_at")

@@ -89,7 +89,7 @@ class DeletedPositions:
             [
                 S.StructField("file_path", S.StringType(), False),
                 S.StructField("pos", S.LongType(), False),
-                *([] if row is None else [self._scanned(row)]),
+                *([] if row is None else [self._scanned_row(row)]),
                 *(
                     self.columns[name] if name in self.columns.names else tasks.schema[name]
                     for name in (*own, *_FILE)
@@ -111,7 +111,7 @@ class DeletedPositions:
             return None
         return I.NestedField(_ROW_ID, "row", kind)
 
-    def _scanned(self, row: I.NestedField) -> S.StructField:
+    def _scanned_row(self, row: I.NestedField) -> S.StructField:
         """The row as workers give it: as it is shown, where files hold it so."""
         if needs_conversion(self.schema.as_struct(), self.support):
             return S.StructField("row", scan_type(row.field_type, self.support), True)

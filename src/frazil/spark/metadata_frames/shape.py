@@ -53,7 +53,7 @@ def record_batch(
 ) -> pa.RecordBatch:
     """The frame as Arrow arrays of the types that Spark's columns have."""
     arrays = [
-        _shaped(frame[field.name].rechunk().to_arrow(), field.field_type, support)
+        _shape(frame[field.name].rechunk().to_arrow(), field.field_type, support)
         for field in columns.fields
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns, support))
@@ -95,7 +95,7 @@ def _arrow_type(kind: I.IcebergType, support: SparkTypeSupport) -> pa.DataType:
             return arrow_type_of(kind, support)
 
 
-def _shaped(array: Any, kind: I.IcebergType, support: SparkTypeSupport) -> pa.Array:
+def _shape(array: Any, kind: I.IcebergType, support: SparkTypeSupport) -> pa.Array:
     """An array in the type's Arrow type; a map comes as a list of structs of key and value."""
     target = _arrow_type(kind, support)
     if array.offset and isinstance(kind, I.ListType | I.MapType):
@@ -104,22 +104,22 @@ def _shaped(array: Any, kind: I.IcebergType, support: SparkTypeSupport) -> pa.Ar
     match kind:
         case I.StructType(fields=fields):
             parts = [
-                _shaped(part, field.field_type, support)
+                _shape(part, field.field_type, support)
                 for part, field in zip(array.flatten(), fields, strict=True)
             ]
             if not parts:
                 return pa.nulls(len(array), target)
             return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
         case I.ListType():
-            items = _shaped(array.values, kind.element_type, support)
+            items = _shape(array.values, kind.element_type, support)
             offsets = array.offsets.cast(pa.int32())
             return pa.ListArray.from_arrays(offsets, items, type=target, mask=array.is_null())
         case I.MapType():
             keys, values = array.values.flatten()
             return pa.MapArray.from_arrays(
                 array.offsets.cast(pa.int32()),
-                _shaped(keys, kind.key_type, support),
-                _shaped(values, kind.value_type, support),
+                _shape(keys, kind.key_type, support),
+                _shape(values, kind.value_type, support),
                 type=target,
                 mask=array.is_null(),
             )

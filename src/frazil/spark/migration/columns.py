@@ -96,7 +96,7 @@ class ColumnMatcher:
             self._check_ids(columns)
         else:
             top = _Level(None, self.mapping.fields, self.schema.fields, "")
-            found = self._named(columns, top, names)
+            found = self._name_columns(columns, top, names)
         problems = list(self._problems(found, self.schema.fields, ""))
         rest = {f.field_id for f in self.schema.fields} - self.partition_ids
         if columns and rest and not any(column.field_id in rest for column in found):
@@ -107,13 +107,13 @@ class ColumnMatcher:
         told = FileNames(frozenset(names.spellings), frozenset(names.of_files_only))
         return FileColumns(found, told)
 
-    def _named(
+    def _name_columns(
         self, columns: Sequence[FooterColumn], level: _Level, names: _Names
     ) -> tuple[FooterColumn, ...]:
         found: list[FooterColumn] = []
         taken: dict[int, str] = {}
         for column in columns:
-            own = self._mapped(column.name, level.mapped)
+            own = self._map_name(column.name, level.mapped)
             self._refuse_reused_name(column.name, own, level)
             if own is None or own.field_id is None:
                 if own is None and level.is_known:
@@ -128,12 +128,12 @@ class ColumnMatcher:
                 names.spellings.add((own.field_id, column.name))
             inside = self._inside(own, own.field_id, f"{level.place}{column.name}.")
             if column.kind == "struct":
-                children = self._named(column.children, inside, names)
+                children = self._name_columns(column.children, inside, names)
             else:
                 # A mapping names the inside of lists and maps in one way (rule 60).
                 parts = ("element",) if column.kind == "list" else ("key", "value")
                 named = [replace(c, name=p) for c, p in zip(column.children, parts, strict=False)]
-                inner = self._named(named, inside, names)
+                inner = self._name_columns(named, inside, names)
                 children = tuple(
                     replace(each, name=stored.name)
                     for each, stored in zip(inner, column.children, strict=True)
@@ -178,7 +178,7 @@ class ColumnMatcher:
             return exact
         return next((each for each in fields if each.name.lower() == name.lower()), None)
 
-    def _mapped(self, name: str, mapped: Sequence[MappedField]) -> MappedField | None:
+    def _map_name(self, name: str, mapped: Sequence[MappedField]) -> MappedField | None:
         exact = next((each for each in mapped if name in each.names), None)
         if exact is not None or self.is_case_sensitive:
             return exact
@@ -211,7 +211,7 @@ class ColumnMatcher:
                 )
 
     def _stands_for_a_column(self, name: str) -> bool:
-        mapped = self._mapped(name, self.mapping.fields)
+        mapped = self._map_name(name, self.mapping.fields)
         by_mapping = mapped is not None and mapped.field_id in self.schema.field_ids
         return by_mapping or self._of_name(name, self.schema.fields) is not None
 

@@ -77,10 +77,10 @@ def snapshot_table(
             f"the location {place} and that of {found}, {found.location}, lie in one another: the "
             "files of both would be mixed; give another location"
         )
-    kept = {key: text for key, text in _copied(found).items() if key not in _LOCATIONS}
+    kept = {key: text for key, text in _copy_of_properties(found).items() if key not in _LOCATIONS}
     own = {**kept, **(properties or {}), GC_ENABLED.name: "false", "snapshot": "true"}
     metadata = _metadata(found, place, own)
-    return _created(spark, catalog, identifier, metadata, found, parallelism, ignore_missing_files)
+    return _create(spark, catalog, identifier, metadata, found, parallelism, ignore_missing_files)
 
 
 def migrate(
@@ -104,12 +104,12 @@ def migrate(
             "made with LOCATION"
         )
     identifier = _free(catalog, (found.database, found.name))
-    own = {**_copied(found), **(properties or {}), "migrated": "true"}
+    own = {**_copy_of_properties(found), **(properties or {}), "migrated": "true"}
     metadata = _metadata(found, found.location, own)
     backup = replace(found, name=backup_table_name or found.name + BACKUP_SUFFIX)
     _rename(spark, found, backup)
     try:
-        table = _created(
+        table = _create(
             spark, catalog, identifier, metadata, backup, parallelism, ignore_missing_files
         )
     except BaseException:
@@ -141,7 +141,7 @@ def _usable(table: SparkTable) -> SparkTable:
     return table
 
 
-def _copied(table: SparkTable) -> dict[str, str]:
+def _copy_of_properties(table: SparkTable) -> dict[str, str]:
     return {key: text for key, text in table.properties.items() if key not in _OF_SPARK}
 
 
@@ -158,7 +158,7 @@ def _metadata(table: SparkTable, location: str, properties: Mapping[str, str]) -
     )
 
 
-def _created(
+def _create(
     spark: SparkSession,
     catalog: Catalog,
     identifier: Identifier,

@@ -76,9 +76,7 @@ def would_delete(spark: SparkSession, catalog: Catalog, text: str) -> object:
 
 
 def _arguments(spark: SparkSession, found: Procedure, statement: CallStatement) -> Arguments:
-    return arguments_of(
-        found.signature, statement, lambda expression: _evaluated(spark, expression)
-    )
+    return arguments_of(found.signature, statement, lambda expression: _evaluate(spark, expression))
 
 
 def procedure_of(statement: CallStatement, name: str) -> Procedure:
@@ -106,7 +104,7 @@ def procedure_of(statement: CallStatement, name: str) -> Procedure:
     return found
 
 
-def _evaluated(spark: SparkSession, expression: str) -> Any:
+def _evaluate(spark: SparkSession, expression: str) -> Any:
     """The value of an expression of constants, by Spark."""
     try:
         tree = parse_one(expression, dialect="spark")

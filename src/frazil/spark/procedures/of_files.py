@@ -61,7 +61,7 @@ def _rewrite_manifests(caller: Caller, given: Arguments) -> ManifestsResult:
 
 
 def _look_for_expired(caller: Caller, given: Arguments) -> ExpireResult:
-    return _expired(caller.table(given["table"]).maintenance, caller, given, is_dry_run=True)
+    return _expire(caller.table(given["table"]).maintenance, caller, given, is_dry_run=True)
 
 
 def _expire_snapshots(caller: Caller, given: Arguments) -> list[Row]:
@@ -69,13 +69,13 @@ def _expire_snapshots(caller: Caller, given: Arguments) -> list[Row]:
     if deletes is not None and deletes < 1:
         raise ProcedureError(f"max_concurrent_deletes is {deletes}; it must be positive")
     maintenance = caller.table(given["table"]).maintenance
-    result = _expired(maintenance, caller, given, is_dry_run=False)
+    result = _expire(maintenance, caller, given, is_dry_run=False)
     if given["clean_expired_metadata"]:
         maintenance.remove_unused_specs_and_schemas()
     return [tuple(getattr(result, name) for name in _EXPIRED)]
 
 
-def _expired(
+def _expire(
     maintenance: TableMaintenance, caller: Caller, given: Arguments, *, is_dry_run: bool
 ) -> ExpireResult:
     return maintenance.expire_snapshots(

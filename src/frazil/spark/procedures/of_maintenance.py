@@ -39,7 +39,7 @@ def _look_for_orphan_files(caller: Caller, given: Arguments) -> OrphanFilesResul
 
 
 def _orphans(caller: Caller, given: Arguments, *, is_dry_run: bool) -> OrphanFilesResult:
-    settings: dict[str, Any] = _stated(given, _ORPHAN_SETTINGS)
+    settings: dict[str, Any] = _stated_values(given, _ORPHAN_SETTINGS)
     if given["prefix_mismatch_mode"] is not None:
         settings["prefix_mismatch_mode"] = given["prefix_mismatch_mode"].upper()
     if given["file_list_view"] is not None:
@@ -69,11 +69,11 @@ def _compute_partition_stats(caller: Caller, given: Arguments) -> list[Row]:
 
 def _rewrite_table_path(caller: Caller, given: Arguments) -> RewriteTablePathResult:
     return caller.table(given["table"]).maintenance.rewrite_table_path(
-        given["source_prefix"], given["target_prefix"], **_stated(given, _STAGED)
+        given["source_prefix"], given["target_prefix"], **_stated_values(given, _STAGED)
     )
 
 
-def _stated(given: Arguments, names: Iterable[str]) -> dict[str, Any]:
+def _stated_values(given: Arguments, names: Iterable[str]) -> dict[str, Any]:
     return {name: given[name] for name in names if given[name] is not None}
 
 

@@ -52,10 +52,10 @@ def parse_call(text: str) -> CallStatement:
         reader.finish()
         positional, named = _arguments(arguments)
     except SqlSyntaxError as error:
-        raise ProcedureError(f"{_shortened(text)} cannot be read: {error}; {_FORM}") from error
+        raise ProcedureError(f"{_shorten(text)} cannot be read: {error}; {_FORM}") from error
     if len(before) not in (1, 2) or before[-1].lower() != "system":
         raise ProcedureError(
-            f"{_shortened(text)} names no procedure: its name is system.… or catalog.system.…; "
+            f"{_shorten(text)} names no procedure: its name is system.… or catalog.system.…; "
             f"{_FORM}"
         )
     return CallStatement(
@@ -88,6 +88,6 @@ def _arguments(reader: WordReader) -> tuple[tuple[str, ...], tuple[tuple[str, st
     return tuple(positional), tuple(named)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return repr(line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…")

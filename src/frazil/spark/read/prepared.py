@@ -204,7 +204,7 @@ class PreparedReads:
 
     def has(self, spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> bool:
         """Return whether a read of this very plan is kept."""
-        return self._found(_ReadKey(spark, plan, request)) is not None
+        return self._find(_ReadKey(spark, plan, request)) is not None
 
     def read(
         self,
@@ -215,7 +215,7 @@ class PreparedReads:
     ) -> PreparedRead:
         """What is kept for this very plan, else what is prepared now."""
         key = _ReadKey(spark, plan, request)
-        found = self._found(key)
+        found = self._find(key)
         if found is not None:
             return found
         made = prepare()
@@ -228,6 +228,6 @@ class PreparedReads:
                 self._kept.put(key, _ForgettableRead.of(spark, made), here)
         return made
 
-    def _found(self, key: _ReadKey) -> PreparedRead | None:
+    def _find(self, key: _ReadKey) -> PreparedRead | None:
         found = self._kept.get(key)
         return found.again() if isinstance(found, _ForgettableRead) else found

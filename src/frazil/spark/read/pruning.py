@@ -62,7 +62,7 @@ class ExecutorPruning:
         if is_small or not self._has_many_cores:
             return None
         work = partial(
-            _pruned,
+            _prune,
             loader.io,
             loader.specs,
             loader.schema,
@@ -103,7 +103,7 @@ def _parts(manifests: Sequence[ManifestFile]) -> list[_Part]:
     return found
 
 
-def _pruned(
+def _prune(
     files: FileIO,
     specs: Mapping[int, PartitionSpec],
     schema: Schema,

@@ -74,7 +74,7 @@ class TableReader:
         """
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
-        return self._prepared(plan, request).frame()
+        return self._prepare(plan, request).frame()
 
     def rows_where(
         self,
@@ -102,7 +102,7 @@ class TableReader:
         forms = SparkForms(time="time" if request.support.time else "long")
         text = to_spark_sql(where, forms=forms, without_nan=without_nan)
         test = F.lit(False) if isinstance(where, AlwaysFalse) else F.expr(text)
-        rows = self._prepared(plan, request).frame().where(test)
+        rows = self._prepare(plan, request).frame().where(test)
         if not tested:
             return rows
         columns = []
@@ -116,14 +116,14 @@ class TableReader:
 
     def rows_of_snapshot(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return `rows` of a plan that will be asked for again: what is prepared is kept."""
-        return self._kept(plan, projection).frame()
+        return self._kept_read(plan, projection).frame()
 
     def relation_of_snapshot(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return `rows_of_snapshot` for a query's text, the same columns at every call.
 
         What scans need stands in the metadata of the columns.
         """
-        return self._kept(plan, projection).relation
+        return self._kept_read(plan, projection).relation
 
     def keeps(self, plan: ScanPlan, projection: Projection) -> bool:
         """Return whether what `rows_of_snapshot` has prepared is kept."""
@@ -136,7 +136,7 @@ class TableReader:
         Nothing of it is kept: what is resolved of such deletes says nothing of the files.
         """
         prepare_session(self.spark)
-        return self._prepared(plan, self._request(projection, EqualityReading.JOIN)).frame()
+        return self._prepare(plan, self._request(projection, EqualityReading.JOIN)).frame()
 
     def with_delete_ways(self, plan: ScanPlan, projection: Projection) -> ScanPlan:
         """Return the plan with how `rows` of it would apply its deletes; no delete is read.
@@ -148,15 +148,15 @@ class TableReader:
             return plan
         request = self._request(projection, self._equality(plan))
         try:
-            return replace(plan, delete_ways=tuple(self._planned(plan, request).delete_ways()))
+            return replace(plan, delete_ways=tuple(self._plan(plan, request).delete_ways()))
         except (InvalidFormatError, StorageError, UnsupportedError):
             return plan
 
-    def _kept(self, plan: ScanPlan, projection: Projection) -> PreparedRead:
+    def _kept_read(self, plan: ScanPlan, projection: Projection) -> PreparedRead:
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
         kept = PreparedReads.of(self.io)
-        return kept.read(self.spark, plan, request, lambda: self._prepared(plan, request))
+        return kept.read(self.spark, plan, request, lambda: self._prepare(plan, request))
 
     def _equality(self, plan: ScanPlan) -> EqualityReading:
         reading = equality_reading(self.spark)
@@ -174,9 +174,9 @@ class TableReader:
             settings=settings_of(self.spark, self.io),
         )
 
-    def _prepared(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:
-        return self._planned(plan, request).prepared()
+    def _prepare(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:
+        return self._plan(plan, request).prepared()
 
-    def _planned(self, plan: ScanPlan, request: ReadRequest) -> PlannedRead:
+    def _plan(self, plan: ScanPlan, request: ReadRequest) -> PlannedRead:
         note_read(self.metadata)
         return PlannedRead.of(self.spark, plan, request, metadata=self.metadata, io=self.io)

@@ -171,7 +171,7 @@ class ScanGroup:
             kept = _kept_rows(scan, all_bitmaps)
             if kept is not None:
                 return [PreparedRows(kept, plain, is_small=True)]
-        rows, columns, known = self._attached(
+        rows, columns, known = self._rows_and_columns(
             _frame_of(scan),
             [field.field_id for field in reading.scanned.fields]
             if plain is None
@@ -202,7 +202,7 @@ class ScanGroup:
     def _plain_columns(self) -> tuple[ScanColumn, ...] | None:
         """The result's columns, where each is a column of the scan; else None."""
         reading, support = self.reading, self.reading.context.support
-        if self.constants or self._defaulted:
+        if self.constants or self._ids_with_defaults:
             return None
         columns: list[ScanColumn] = []
         for field in reading.projection.fields:
@@ -219,7 +219,7 @@ class ScanGroup:
             columns.append(ScanColumn(reading.names[field.field_id], field.name, field.doc))
         return tuple(columns)
 
-    def _attached(
+    def _rows_and_columns(
         self, rows: DataFrame, ids: Iterable[int]
     ) -> tuple[DataFrame, dict[int, Column], dict[str, Column]]:
         """The scan's rows, their top-level columns of these ids, and what the plan knows, by name.
@@ -237,7 +237,7 @@ class ScanGroup:
                 continue
             if field.field_id in self.constants:
                 columns[field.field_id] = known[constant_name(field.field_id)]
-            elif field.field_id in self._defaulted:
+            elif field.field_id in self._ids_with_defaults:
                 support = reading.context.support
                 literal = F.expr(str(default_text(field, support)))
                 # A literal's own type may differ: in a decimal's precision, or double for float.
@@ -247,7 +247,7 @@ class ScanGroup:
         return rows, columns, known
 
     @property
-    def _defaulted(self) -> frozenset[int]:
+    def _ids_with_defaults(self) -> frozenset[int]:
         """Ids of columns that none of the files has, and whose initial default is one literal."""
         if self.layout.reader is Reader.ARROW:
             return frozenset()
@@ -259,7 +259,7 @@ class ScanGroup:
         """Spark's own scan, or that of Arrow's readers."""
         reading, layout = self.reading, self.layout
         requested = reading.projection.metadata_names
-        literal = self._defaulted.union(self.constants)
+        literal = self._ids_with_defaults.union(self.constants)
         fields = tuple(f for f in reading.scanned.fields if f.field_id not in literal)
         wanted = Wanted(
             fields=fields,

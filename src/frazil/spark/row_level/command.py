@@ -185,7 +185,7 @@ class Command(Start):
     ) -> ChangeResult:
         """Change no row; a transaction checks at its commit that there is none to change."""
         if self.isolation == "serializable":
-            rows = self._compared(target, (), where, tested)
+            rows = self._rows_to_compare(target, (), where, tested)
             validation = self._validation(where, rows, check_deletes=False)
             options = snapshot_options(**self.settings)
             self.port.check_at_commit(ReadRows(self.port.io, validation, options))
@@ -202,7 +202,7 @@ class Command(Start):
     ) -> ChangeResult:
         """Commit new rows alone; rows that others added meanwhile and that match conflict."""
         plan = target.plan
-        rows = self._compared(target, (), where, tested)
+        rows = self._rows_to_compare(target, (), where, tested)
         validation = self._validation(where, rows, check_deletes=False)
         beside = self._commit(
             added,
@@ -233,7 +233,7 @@ class Command(Start):
             tested: how rows that others add are tested.
         """
         gone = data_files(self.base, target.plan, removed)
-        rows = self._compared(target, (), where, tested)
+        rows = self._rows_to_compare(target, (), where, tested)
         validation = self._validation(where, rows, check_deletes=True)
         beside = self._commit(
             added,
@@ -277,7 +277,7 @@ class Command(Start):
             # Who changed a row first has changed it: a delete of its old form would miss the new.
             read |= target.ordinals_of(deletes.referenced_paths)
         whose_rows = data_files(self.base, target.plan, read)
-        rows = self._compared(target, deletes.added, where, tested, removed=gone)
+        rows = self._rows_to_compare(target, deletes.added, where, tested, removed=gone)
         validation = self._validation(where, rows, check_deletes=bool(read))
         beside = self._commit(
             added,
@@ -320,7 +320,7 @@ class Command(Start):
         snapshot = self.port.metadata.snapshots_by_id.get(made)
         return {} if snapshot is None else figures_beside_others(snapshot.summary or {})
 
-    def _compared(
+    def _rows_to_compare(
         self,
         target: Target,
         deletes: Sequence[DataFile],

@@ -98,9 +98,9 @@ class _Deletion:
                 files = every.plan.files
                 whole = [int(n) for n in files.filter(pl.col("all_rows_match"))["ordinal"]]
                 rest = every.where(~files["all_rows_match"])
-            return self._deleted(command, every, rest, whole)
+            return self._delete(command, every, rest, whole)
 
-    def _deleted(
+    def _delete(
         self, command: Command, every: Target, rest: Target, whole: list[int]
     ) -> ChangeResult:
         """Delete files as a whole, and rows of the rest."""

@@ -109,7 +109,7 @@ class OverwritePlan:
             removed += len(whole)
             if not self.removed and self.plan.delete_index.is_empty:
                 deleted = int(whole["record_count"].sum())
-        copied = self._copied() if plan.file_count else 0
+        copied = self._count_of_copies() if plan.file_count else 0
         rows = written.rows_inserted
         return replace(
             written,
@@ -124,7 +124,7 @@ class OverwritePlan:
             skipped=self.plan.skipped,
         )
 
-    def _copied(self) -> int | None:
+    def _count_of_copies(self) -> int | None:
         """The rows that rewritten files keep, where metadata and the look at the rows tell them."""
         plan = self.rewritten.plan
         if self.in_part is None or not plan.delete_index.is_empty:
@@ -174,7 +174,7 @@ class OverwritePlan:
         """The test for rows read in a session, which may be set otherwise than the table's."""
         if self.condition.is_exact or spark is self.start.spark or isinstance(self.test, AtPlaces):
             return self.test
-        return _evaluated(self.rewritten, self.condition)
+        return _evaluate(self.rewritten, self.condition)
 
 
 @contextmanager
@@ -196,10 +196,10 @@ def _repeatable(target: Target, condition: Condition) -> Test:
     if not condition.has_subquery:
         return repeatable(target, condition)
     check_not_random(target.no_rows(), condition.flag(), condition.text)
-    return _evaluated(target, condition)
+    return _evaluate(target, condition)
 
 
-def _evaluated(target: Target, condition: Condition) -> AtPlaces:
+def _evaluate(target: Target, condition: Condition) -> AtPlaces:
     """The rows that match now."""
     return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
 

@@ -113,7 +113,7 @@ class _Change:
                     where,
                     figures,
                     changed=updated.ordinals,
-                    tested=self._tested(test),
+                    tested=self._test_of_rivals(test),
                 )
             counts = rows_by_file(target, test)
             if not counts:
@@ -128,7 +128,7 @@ class _Change:
             written = sum(file.record_count for file in added)
             figures["rows_copied"] = written - figures["rows_updated"]
             return command.commit_rewrite(
-                added, list(counts), target, where, figures, tested=self._tested(test)
+                added, list(counts), target, where, figures, tested=self._test_of_rivals(test)
             )
 
     def _nothing(self, command: Command, target: Target) -> ChangeResult:
@@ -136,7 +136,7 @@ class _Change:
         tested = tested_by(self.condition)
         return command.commit_nothing(target, self.condition.implied, tested=tested)
 
-    def _tested(self, test: Test) -> RowTest | None:
+    def _test_of_rivals(self, test: Test) -> RowTest | None:
         """How rows that others add are tested; None where the new values read other rows."""
         return tested_by(test) if without_queries(self.values) else None
 

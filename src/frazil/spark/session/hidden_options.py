@@ -134,10 +134,10 @@ def _pipe(content: bytes) -> Iterator[tuple[str, _Filled]]:
 
 
 def _lines(options: Mapping[str, str]) -> str:
-    return "".join(f"{_escaped(k)}={_escaped(v)}\n" for k, v in options.items())
+    return "".join(f"{_escape(k)}={_escape(v)}\n" for k, v in options.items())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text as the JVM's properties files have it."""
     found = []
     for character in text:

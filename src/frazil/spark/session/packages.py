@@ -49,7 +49,7 @@ def have_packages(spark: SparkSession) -> bool:
     """
     key = application_of(spark)
     if key not in _LACKS:
-        _LACKS[key] = _asked(spark)
+        _LACKS[key] = _lack_of_executors(spark)
     return _LACKS[key] is None
 
 
@@ -62,23 +62,23 @@ def require_packages(spark: SparkSession) -> None:
     if have_packages(spark):
         return
     # They may have been brought since.
-    lacks = _LACKS[application_of(spark)] = _asked(spark)
+    lacks = _LACKS[application_of(spark)] = _lack_of_executors(spark)
     if lacks is not None:
         raise _error(lacks)
 
 
 def lacks_packages(error: BaseException) -> bool:
     """Whether Spark's error says that executors have not what the driver has."""
-    return _lacked(str(error)) is not None
+    return _lack_in(str(error)) is not None
 
 
 def packages_error(error: BaseException) -> ConfigurationError | None:
     """Return the error to raise for a task that failed as executors lack what the driver has."""
-    lacks = _lacked(str(error))
+    lacks = _lack_in(str(error))
     return None if lacks is None else _error(lacks)
 
 
-def _asked(spark: SparkSession) -> str | None:
+def _lack_of_executors(spark: SparkSession) -> str | None:
     """What executors lack, for people; None where it is nothing."""
     prepare_session(spark)
     # Spark's plain functions need no package at all.
@@ -87,7 +87,7 @@ def _asked(spark: SparkSession) -> str | None:
     try:
         [row] = spark.range(0, 1, 1, 1).select(ask(question)).collect()
     except Exception as error:  # Spark and the bridge to it have no class in common for this
-        lacks = _lacked(str(error))
+        lacks = _lack_in(str(error))
         if lacks is None:
             raise
         return lacks
@@ -95,7 +95,7 @@ def _asked(spark: SparkSession) -> str | None:
     return _packages(names) if names else None
 
 
-def _lacked(text: str) -> str | None:
+def _lack_in(text: str) -> str | None:
     python = _OTHER_PYTHON.search(text)
     if python is not None:
         return f"is Python {python[1]}, and the driver's is Python {python[2]}"

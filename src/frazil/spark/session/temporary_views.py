@@ -67,7 +67,7 @@ def _put_into_the_catalog(spark: SparkSession, frame: DataFrame, name: str) -> C
     To drop a view by it also forgets cached rows of another one that had the name.
     """
     rows: Any = frame
-    model = _MODELS.get_or_make(spark, _made)
+    model = _MODELS.get_or_make(spark, _make_model)
     about = model.about if name.startswith(OWN) else model.abouts.get(name)
     if about is None:
         frame.createOrReplaceTempView(quote_name_always([name]))
@@ -78,7 +78,7 @@ def _put_into_the_catalog(spark: SparkSession, frame: DataFrame, name: str) -> C
     return lambda: model.catalog.dropTempView(name)
 
 
-def _made(spark: SparkSession) -> _Model:
+def _make_model(spark: SparkSession) -> _Model:
     """The model of a session, from a view that is made and dropped."""
     session: Any = spark
     name = f"{OWN}{uuid.uuid4().hex}"

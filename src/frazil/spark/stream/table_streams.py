@@ -185,7 +185,7 @@ class TableStreams(TableHandle):
             )
 
         fields = metadata.schema.fields
-        chosen = self._chosen(columns, metadata.schema)
+        chosen = self._chosen_names(columns, metadata.schema)
         if asked.reads_changes:
             for field in fields:
                 if field.name.lower() in change_columns.CHANGELOG_COLUMNS:
@@ -196,22 +196,22 @@ class TableStreams(TableHandle):
             fields = (*fields, *batch_files.CHANGE_FIELDS)
             chosen = chosen and (*chosen, *(field.name for field in batch_files.CHANGE_FIELDS))
         if folder is None:
-            shown = self._unplaced(io, follows)
+            shown = self._follow_at_start(io, follows)
         else:
-            shown = self._followed(StreamLog(self.port.spark, io, folder), follows)
+            shown = self._follow(StreamLog(self.port.spark, io, folder), follows)
         rows = streaming_dataframe(self.port.spark, shown, fields)
         if not condition.is_always_true:
             rows = condition.matching(rows)
         return rows.select(*(quote_name_always([name]) for name in chosen)) if chosen else rows
 
-    def _followed(self, log: StreamLog, follows: Callable[[StreamLog], Follower]) -> str:
+    def _follow(self, log: StreamLog, follows: Callable[[StreamLog], Follower]) -> str:
         """Begin to follow the table; return the folder that Spark follows."""
         follower = follows(log)
         follower.catch_up()
         watch(self.port.spark, follower)
         return log.spark_folder
 
-    def _unplaced(self, io: FileIO, follows: Callable[[StreamLog], Follower]) -> str:
+    def _follow_at_start(self, io: FileIO, follows: Callable[[StreamLog], Follower]) -> str:
         """Follow the table once a query starts; return the folder that Spark follows."""
         scratch = scratch_folder(self.port.spark, self.io, self.location)
         scratch.remove_at_exit()
@@ -219,7 +219,7 @@ class TableStreams(TableHandle):
         watch_unplaced(self.port.spark, stream)
         return stream.shown.spark_folder
 
-    def _chosen(self, columns: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+    def _chosen_names(self, columns: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
         if columns is None:
             return ()
         strict = is_case_sensitive(self.port.spark)

@@ -178,7 +178,7 @@ class _Application:
                 kept.callback(arrived.forget)
                 figures = arrived.figures()
             else:
-                last = _kept(last_changes(changes, keys), kept)
+                last = _keeping(last_changes(changes, keys), kept)
                 figures = _figures(last, changes.gone)
             if not figures.keys:
                 return ApplyChangesResult()
@@ -186,14 +186,14 @@ class _Application:
             choice = chosen(self.command.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
                 if arrived is not None:
-                    data, named = self._arrived(arrived, figures), arrived.by_key
+                    data, named = self._writer_of_arrivals(arrived, figures), arrived.by_key
                 else:
                     data, named = self._last(last, changes.gone, figures), last
                 self._with_equality_deletes(data, named, keys, head, choice, figures)
             else:
                 if arrived is not None:
-                    last = _kept(last_changes(arrived.changes, keys), kept)
-                self._merged(last, changes.gone, keys, choice)
+                    last = _keeping(last_changes(arrived.changes, keys), kept)
+                self._merge_in_place(last, changes.gone, keys, choice)
         return ApplyChangesResult(
             mode=choice.mode,
             reason=choice.reason,
@@ -303,7 +303,9 @@ class _Application:
             on_progress=self.command.options.on_progress,
         )
 
-    def _arrived(self, arrived: ArrivalOrder, figures: KeyFigures) -> Callable[[], list[DataFile]]:
+    def _writer_of_arrivals(
+        self, arrived: ArrivalOrder, figures: KeyFigures
+    ) -> Callable[[], list[DataFile]]:
         """Return what writes rows as they come, and positions of those that others supersede."""
         return lambda: arrived.write(
             figures,
@@ -358,7 +360,7 @@ class _Application:
 
     # -- positions -------------------------------------------------------------------------------
 
-    def _merged(self, last: DataFrame, gone: str, keys: Keys, choice: Choice) -> None:
+    def _merge_in_place(self, last: DataFrame, gone: str, keys: Keys, choice: Choice) -> None:
         """Delete and change rows where they are; keys alone are joined."""
         flag = quote_name_always([SOURCE, gone])
         values: dict[str, Column] = {
@@ -402,7 +404,7 @@ def _holding(name: str, kinds: Sequence[IcebergType]) -> IcebergType:
     return kind
 
 
-def _kept(frame: DataFrame, kept: ExitStack) -> DataFrame:
+def _keeping(frame: DataFrame, kept: ExitStack) -> DataFrame:
     """Let Spark keep rows while a block runs."""
 
     def forget() -> None:

@@ -154,7 +154,7 @@ class ArrivalOrder:
         write = FileWrite.planned(metadata, io, options, metadata.schema, DATA_FILES, None)
         tell = on_progress or tell_nobody
         tell(WriteProgress("writing"))
-        files, deleted = self._written(write, rows, most_open)
+        files, deleted = self._write(write, rows, most_open)
         try:
             deletes = write_deletes_of_new_files(
                 rows.sparkSession, files, deleted, metadata=metadata, io=io
@@ -171,14 +171,14 @@ class ArrivalOrder:
             raise
         return [*files, *deletes.added]
 
-    def _written(
+    def _write(
         self, write: FileWrite, rows: DataFrame, most_open: int
     ) -> tuple[list[DataFile], list[Words]]:
         """Data files where they stay, and the positions that go of each."""
         prepare_session(rows.sparkSession)
         kept = ~F.col(self.changes.gone)
         placing = partition_keys(write.schema, write.spec)
-        columns = _required(write.schema, self.keys, kept)
+        columns = _required_columns(write.schema, self.keys, kept)
         columns |= {name: F.when(kept, column) for name, column in placing.items()}
         # Spark Connect takes no columns for a mistake.
         placed = rows.withColumns(columns) if columns else rows
@@ -213,7 +213,7 @@ class ArrivalOrder:
         return files, [words for _, words in found]
 
 
-def _required(schema: Schema, keys: Keys, kept: Column) -> dict[str, Column]:
+def _required_columns(schema: Schema, keys: Keys, kept: Column) -> dict[str, Column]:
     """The required columns, of which only rows that are gone may have NULL."""
     columns: dict[str, Column] = {}
     for field in schema.fields:

@@ -113,7 +113,7 @@ class _Writing:
 
     def finished(self) -> Iterator[pa.RecordBatch]:
         """Close the files; yield the entry and the superseded rows of each that has others."""
-        superseded = self._superseded()
+        superseded = self._superseded_rows()
         for number, rows in enumerate(self._rows):
             words = superseded[number]
             if words.cardinality == rows:
@@ -170,7 +170,7 @@ class _Writing:
         if sum(file.pending_size for file in files) >= largest.row_group_size:
             largest.flush()
 
-    def _superseded(self) -> list[Words]:
+    def _superseded_rows(self) -> list[Words]:
         """The rows of each file that a later change of their key supersedes."""
         if not self._keys:
             return []

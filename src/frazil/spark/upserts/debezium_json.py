@@ -185,7 +185,7 @@ class _DebeziumJson(ChangeFormat):
 
     def _value(self, row: Column, field: I.NestedField) -> Column:
         raw = row[field.name]
-        made = self._converted(raw, field)
+        made = self._convert(raw, field)
         problem = F.concat(
             F.lit(f"an event of Debezium has for the column {field.name!r} ({field.field_type}) "),
             F.concat(F.lit("the value '"), F.substring(raw, 1, 80), F.lit("', which is none: ")),
@@ -197,7 +197,7 @@ class _DebeziumJson(ChangeFormat):
         fails = raw.isNotNull() & (made.isNull() | (raw == _UNAVAILABLE))
         return F.when(fails, stop_with_value(problem).cast(_type_name(field))).otherwise(made)
 
-    def _converted(self, raw: Column, field: I.NestedField) -> Column:
+    def _convert(self, raw: Column, field: I.NestedField) -> Column:
         whole = raw.rlike(_WHOLE)
         number = F.when(whole, raw).try_cast("bigint")
         times, by = _PER_MICRO[self.times]

@@ -163,7 +163,7 @@ class ArrowTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; yield one line of JSON for each file."""
         fields = stored_fields(self.finisher.schema.fields)
-        return self._written(
+        return self._write(
             (key, [to_storage(rows.column(f.name), f.field_type) for f in fields], None)
             for batch in batches
             for key, rows in _runs(batch, self.keys)
@@ -177,11 +177,11 @@ class ArrowTask:
         Args:
             batches: rows, and where they come from, if the files' footers are to say it.
         """
-        return self._written(
+        return self._write(
             ((), batch.columns, source) for batch, source in batches if batch.num_rows
         )
 
-    def _written(
+    def _write(
         self, runs: Iterator[tuple[tuple[Any, ...], list[pa.Array], RowSource | None]]
     ) -> Iterator[pa.RecordBatch]:
         current: tuple[Any, ...] | None = None

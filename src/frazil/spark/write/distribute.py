@@ -38,13 +38,13 @@ def distribute(
     placed = [F.col(key) for key in keys]
     if mode == "hash" and sources:
         # Keys that are made after the shuffle are not moved by it.
-        df = _hashed(df, sources).withColumns(dict(keys))
+        df = _hash_of_keys(df, sources).withColumns(dict(keys))
     else:
         df = df.withColumns(dict(keys)) if keys else df
         if mode == "range" and (placed or ordering):
             df = df.repartitionByRange(*placed, *ordering)
         elif mode == "hash" and placed:
-            df = _hashed(df, placed)
+            df = _hash_of_keys(df, placed)
     return df
 
 
@@ -107,7 +107,7 @@ def in_order(df: DataFrame, *, keys: Iterable[str], ordering: Sequence[Column]) 
     return df.sortWithinPartitions(*map(F.col, keys), *ordering) if ordering else df
 
 
-def _hashed(df: DataFrame, keys: Sequence[Column]) -> DataFrame:
+def _hash_of_keys(df: DataFrame, keys: Sequence[Column]) -> DataFrame:
     spark = df.sparkSession
     if str(spark.conf.get("spark.sql.adaptive.enabled", "true")).lower() != "true":
         return df.repartition(*keys)
@@ -120,10 +120,10 @@ def order_columns(schema: Schema, order: SortOrder) -> list[Column]:
     Raises:
         UnsupportedError: an unknown transform.
     """
-    return [_ordered(schema, field) for field in order.fields]
+    return [_order_of(schema, field) for field in order.fields]
 
 
-def _ordered(schema: Schema, field: SortField) -> Column:
+def _order_of(schema: Schema, field: SortField) -> Column:
     source_type = schema.find_type(field.source_id)
     column, name = column_of(schema, field.source_id), schema.find_column_name(field.source_id)
     value = transform_column(field.transform, source_type, column, name=str(name))

@@ -41,12 +41,12 @@ def read_entries(
     return work_on(
         spark,
         files,
-        partial(_finished, finisher),
+        partial(_finish, finisher),
         entry_wire(partition_type),
         cost=costs.LOCAL_FOOTERS if is_local else costs.REMOTE_FOOTERS,
         units=len(files) * width if is_local else len(files),
     )
 
 
-def _finished(finisher: Finisher, file: FileInfo) -> DataFile:
+def _finish(finisher: Finisher, file: FileInfo) -> DataFile:
     return finisher.finish(file.path, file.size)

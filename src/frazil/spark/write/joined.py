@@ -50,7 +50,7 @@ def joined_pieces(files: Sequence[FileInfo], *, pieces: int, most: int) -> list[
                 run = []
             run.append(file)
         runs.append(run)
-    return in_threads(_joined, runs, name="frazil-joining")
+    return in_threads(_join, runs, name="frazil-joining")
 
 
 def _file_of(path: str, pieces: int) -> tuple[str, int]:
@@ -59,7 +59,7 @@ def _file_of(path: str, pieces: int) -> tuple[str, int]:
     return folder, int(task.group(1)) // pieces if task else -1
 
 
-def _joined(run: Sequence[FileInfo]) -> FileInfo:
+def _join(run: Sequence[FileInfo]) -> FileInfo:
     if len(run) == 1:
         return run[0]
     paths = [local_path(file.path) for file in run]

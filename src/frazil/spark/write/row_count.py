@@ -64,14 +64,14 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
     for _ in range(_SNAPSHOTS_LOOKED_AT):
         if snapshot is None or len(found) == _WRITES_LOOKED_AT:
             break
-        if (count := _written(snapshot)) is not None:
+        if (count := _rows_written(snapshot)) is not None:
             found.append(count)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshots_at_hand.get(parent)
     return max(found, key=lambda each: each.of_a_partition, default=None)
 
 
-def _written(snapshot: Snapshot) -> ExpectedRows | None:
+def _rows_written(snapshot: Snapshot) -> ExpectedRows | None:
     summary = snapshot.summary or {}
     if snapshot.operation != APPEND and summary.get(REPLACE_PARTITIONS) != "true":
         return None

@@ -147,7 +147,7 @@ def _from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
     problems: list[str] = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
-            taken = _taken(column, times=times)
+            taken = _as_spark_takes(column, times=times)
             fields.append(S.StructField(name, _spark_type(taken.type)))
             arrays.append(taken)
         except (_NoTypeError, pa.ArrowException) as error:
@@ -168,7 +168,7 @@ class _NoTypeError(Exception):
     """Spark has no type for a column; never leaves this module."""
 
 
-def _taken(column: pa.ChunkedArray, *, times: bool) -> pa.ChunkedArray:
+def _as_spark_takes(column: pa.ChunkedArray, *, times: bool) -> pa.ChunkedArray:
     """A column in a type that Spark takes."""
     if isinstance(column.type, pa.UuidType):
         texts = [None if raw is None else str(_uuid(raw)) for raw in column.to_pylist()]

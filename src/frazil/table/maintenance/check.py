@@ -136,7 +136,7 @@ def check_table(
     ]
     found = pl.concat([pl.DataFrame(schema=PROBLEMS), *problems])
     current = listed.get(metadata.current_snapshot_id or -1, ())
-    held = _said(io, metadata, current, lost, found["file_path"])
+    held = _stated_figures(io, metadata, current, lost, found["file_path"])
     told = found.with_row_index("nth")
     inside = told.join(held, on=["file_path", "stated"], how="semi", nulls_equal=True)["nth"]
     of_files = told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT))
@@ -160,7 +160,7 @@ def check_files_here(
         counting = StageCount(tell, "checking files", sum(map(file_count_of, manifests)))
         seen = _Seen()
         problems = [pl.DataFrame(schema=PROBLEMS)]
-        for stated in _stated(io, metadata, manifests):
+        for stated in _stated_facts(io, metadata, manifests):
             new = seen.new(stated)
             for some in new.iter_slices(_FILES_BETWEEN):
                 problems.append(check_entries(io, some))
@@ -232,7 +232,7 @@ def check_manifests(
     return dict(zip(paths, results, strict=True))
 
 
-def _stated(
+def _stated_facts(
     io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
 ) -> Iterator[pl.DataFrame]:
     """What entries of some manifests at a time state of their files."""
@@ -283,7 +283,7 @@ def _other_files(io: FileIO, metadata: TableMetadata) -> list[pl.DataFrame]:
     return [frame for frame in results if frame is not None]
 
 
-def _said(
+def _stated_figures(
     io: FileIO,
     metadata: TableMetadata,
     manifests: Sequence[ManifestFile],
@@ -304,7 +304,8 @@ def _said(
     readable = [m for m in manifests if m.has_live_files and m.manifest_path not in lost]
     is_asked = pl.col("file_path").is_in(asked.unique().implode())
     entries = [
-        frame.filter(is_asked) for frame in _stated(io, metadata, readable if len(asked) else [])
+        frame.filter(is_asked)
+        for frame in _stated_facts(io, metadata, readable if len(asked) else [])
     ]
     stated = pl.concat([pl.DataFrame(schema=STATED), *entries])
     figures = (pl.lit(None, pl.Int64), pl.col("file_size_in_bytes"), pl.col("record_count"))

@@ -48,11 +48,11 @@ def partition_counts(
     tables = EntryTables.of(metadata)
     times = commit_times(metadata).with_columns(pl.col("committed_at").dt.epoch("ms"))
     parts = in_threads(
-        lambda manifest: _counted(tables.tallies(io, manifest), times),
+        lambda manifest: _count(tables.tallies(io, manifest), times),
         manifests,
         name="frazil-counts",
     )
-    together = pl.concat([_counted(tables.no_tallies(), times), *parts])
+    together = pl.concat([_count(tables.no_tallies(), times), *parts])
     sums = [pl.col(name).sum() for name, _ in COUNTS[:8]]
     counted = together.group_by(_KEYS, maintain_order=True).agg(*sums, _newest())
     no_files = (pl.col("position_delete_file_count") == 0) & (
@@ -75,7 +75,7 @@ def _partition_order(frame: pl.DataFrame) -> list[pl.Expr]:
     return [pl.col("partition").struct.field(field.name) for field in fields] or [pl.lit(0)]
 
 
-def _counted(tallies: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
+def _count(tallies: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     is_live = pl.col("status") != int(EntryStatus.DELETED)
     vector = pl.col("file_format") == "PUFFIN"
     data, positions, equality = (

@@ -200,12 +200,12 @@ def _versions(
 ) -> _Versions:
     files = metadata_files_of(io, table.metadata, table.metadata_location)
     known = sorted(files, key=name_of)
-    end = table.metadata_location if end_version is None else _named(known, end_version)
+    end = table.metadata_location if end_version is None else _file_name(known, end_version)
     metadata = table.metadata if end_version is None else read_metadata(io, end)
     log = [entry.metadata_file for entry in metadata.metadata_log]
     if start_version is None:
         return _Versions(end=end, between=_there(io, log), metadata=metadata, before=None)
-    start = _named(known, start_version)
+    start = _file_name(known, start_version)
     if start not in log:
         raise ValidationError(
             f"start_version {start_version} is no version before {name_of(end)}; its log has "
@@ -215,7 +215,7 @@ def _versions(
     return _Versions(end=end, between=between, metadata=metadata, before=read_metadata(io, start))
 
 
-def _named(known: Sequence[str], version: str) -> str:
+def _file_name(known: Sequence[str], version: str) -> str:
     found = [path for path in known if version in (path, name_of(path))]
     if not found:
         raise ValidationError(

@@ -187,7 +187,7 @@ class RewriteManifests(SnapshotProducer):
     ) -> list[ManifestFile]:
         """Only partitions are read here, then each manifest once by whoever writes the new ones."""
         frames = partitions_of(self.files.io, base, chosen, columns)
-        order, starts = cluster_order(self._told(frames, len(chosen)), columns, count)
+        order, starts = cluster_order(self._tell_progress(frames, len(chosen)), columns, count)
         if not order.entries:
             return []
         paths = [self.files.reserved_path(base) for _ in range(order.clusters)]
@@ -201,7 +201,7 @@ class RewriteManifests(SnapshotProducer):
         clusters = ManifestClusters(paths, chosen, order, starts)
         return list(self._write_clusters(writer, clusters))
 
-    def _told(self, frames: Iterable[pl.DataFrame], count: int) -> Iterator[pl.DataFrame]:
+    def _tell_progress(self, frames: Iterable[pl.DataFrame], count: int) -> Iterator[pl.DataFrame]:
         for done, frame in enumerate(frames, start=1):
             yield frame
             self._on_read(done, count)

@@ -49,7 +49,7 @@ def catalog_group() -> None:
 @command("frazil catalog ls", name="ls", group=catalog_group)
 def list_catalogs(settings: Settings, out: Output) -> None:
     """List the catalogs of the environment and the file."""
-    rows = [_described(name) for name in configured_names()]
+    rows = [_description(name) for name in configured_names()]
     if out.as_json:
         out.document(rows)
         return
@@ -61,7 +61,11 @@ def list_catalogs(settings: Settings, out: Output) -> None:
         "from": TextColumn("from", "path"),
     }
     shown = [
-        {**row["properties"], **{key: row[key] for key in ("name", "type")}, "from": _joined(row)}
+        {
+            **row["properties"],
+            **{key: row[key] for key in ("name", "type")},
+            "from": _name_of_row(row),
+        }
         for row in rows
     ]
     out.rows(shown, columns, nothing="no catalog is configured")
@@ -199,11 +203,11 @@ def _file() -> ConfigFile | None:
     return read_config_file(config_files(os.environ))
 
 
-def _joined(row: dict[str, Any]) -> str:
+def _name_of_row(row: dict[str, Any]) -> str:
     return " and ".join(row["from"])
 
 
-def _described(name: str) -> dict[str, Any]:
+def _description(name: str) -> dict[str, Any]:
     config = configured_catalog(name)
     try:
         kind: str | None = implementation_of(config).kind

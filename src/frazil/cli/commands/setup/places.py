@@ -46,13 +46,13 @@ def place_findings(settings: Settings, *, write: bool) -> Iterator[Finding]:
     try:
         properties = resolve(settings.name, settings.properties).properties
     except FrazilError as error:
-        yield Finding(f"catalog {name}", "failed", _said(error, settings.properties))
+        yield Finding(f"catalog {name}", "failed", _one_line(error, settings.properties))
         return
     try:
-        catalog, took = _timed(settings.catalog)
+        catalog, took = _time(settings.catalog)
     except Exception as error:
         # Whatever a driver raises is a finding here.
-        yield Finding(f"catalog {name}", "failed", _said(error, properties), _SETTINGS)
+        yield Finding(f"catalog {name}", "failed", _one_line(error, properties), _SETTINGS)
     else:
         yield _answers(name, catalog, took, properties)
         yield from _database_clock(name, catalog)
@@ -68,9 +68,9 @@ def _answers(
 ) -> Finding:
     check = f"catalog {name}"
     try:
-        found, listed = _timed(catalog.list_namespaces)
+        found, listed = _time(catalog.list_namespaces)
     except Exception as error:
-        return Finding(check, "failed", _said(error, properties), _SETTINGS)
+        return Finding(check, "failed", _one_line(error, properties), _SETTINGS)
     count = f"{len(found)} namespace{'' if len(found) == 1 else 's'}"
     spent = f"{_ms(opened)} to connect, {_ms(listed)} to list"
     return Finding(check, "ok", f"{catalog.kind}, {count}; {spent}")
@@ -101,45 +101,47 @@ def _store(
     check = f"store of {name}"
     io = FileIO(properties)
     try:
-        found, took = _timed(lambda: io.list_folder(place))
+        found, took = _time(lambda: io.list_folder(place))
     except MissingFileError:
         yield Finding(
             check, "warning", f"there is no folder {redact(place)}", "the first table makes it"
         )
     except Exception as error:
-        yield Finding(check, "failed", _said(error, properties), _SETTINGS)
+        yield Finding(check, "failed", _one_line(error, properties), _SETTINGS)
         return
     else:
         count = f"{len(found)} name{'' if len(found) == 1 else 's'}"
         yield Finding(check, "ok", f"{redact(place)} holds {count}; {_ms(took)} to list")
     if write:
-        yield from _written(name, io, place, properties)
+        yield from _findings_of_writing(name, io, place, properties)
 
 
-def _written(name: str, io: FileIO, place: str, properties: Mapping[str, str]) -> Iterator[Finding]:
+def _findings_of_writing(
+    name: str, io: FileIO, place: str, properties: Mapping[str, str]
+) -> Iterator[Finding]:
     check = f"writing to the store of {name}"
     path = join(place, f"frazil-doctor-{uuid.uuid4()}.txt")
     try:
         before = datetime.now(UTC)
-        _, written = _timed(lambda: io.create(path, b"written by frazil doctor, to be deleted\n"))
+        _, written = _time(lambda: io.create(path, b"written by frazil doctor, to be deleted\n"))
         after = datetime.now(UTC)
     except Exception as error:
         advice = f"whoever runs Frazil here needs the right to write below {redact(place)}"
-        yield Finding(check, "failed", _said(error, properties), advice)
+        yield Finding(check, "failed", _one_line(error, properties), advice)
         return
-    modified = None if is_local(place) else _modified(io, place, path)
+    modified = None if is_local(place) else _time_of_change(io, place, path)
     try:
-        _, deleted = _timed(lambda: io.delete(path))
+        _, deleted = _time(lambda: io.delete(path))
     except Exception as error:
         advice = f"delete {redact(path)} by other means"
-        yield Finding(check, "failed", _said(error, properties), advice)
+        yield Finding(check, "failed", _one_line(error, properties), advice)
         return
     yield Finding(check, "ok", f"{_ms(written)} to write a file, {_ms(deleted)} to delete it")
     if modified is not None:
         yield _clock(f"clock of {name}'s store", modified, before + (after - before) / 2)
 
 
-def _modified(io: FileIO, place: str, path: str) -> datetime | None:
+def _time_of_change(io: FileIO, place: str, path: str) -> datetime | None:
     with suppress(Exception):
         files, _ = io.list_level(place)
         for each in files:
@@ -158,7 +160,7 @@ def _clock(check: str, there: datetime, here: datetime) -> Finding:
     return Finding(check, "warning", found, "let both follow a time server (NTP)")
 
 
-def _timed(work: Callable[[], T]) -> tuple[T, timedelta]:
+def _time(work: Callable[[], T]) -> tuple[T, timedelta]:
     started = time.perf_counter()
     answer = work()
     return answer, timedelta(seconds=time.perf_counter() - started)
@@ -168,7 +170,7 @@ def _ms(spent: timedelta) -> str:
     return f"{spent / timedelta(milliseconds=1):.0f} ms"
 
 
-def _said(error: Exception, properties: Mapping[str, str]) -> str:
+def _one_line(error: Exception, properties: Mapping[str, str]) -> str:
     """An error in one line without secrets."""
     known = str(error) if isinstance(error, FrazilError) else f"{type(error).__name__}: {error}"
     return " ".join(redact(known, properties).split())

@@ -94,7 +94,7 @@ def _python() -> Finding:
 def _package(needed: Requirement) -> Finding:
     name = needed.name
     install = f'pip install "{needed.name}{needed.specifier}"'
-    found = _installed(needed.name)
+    found = _version_of(needed.name)
     if found is None:
         return Finding(name, "failed", "not installed", install)
     if not _allows(needed.specifier, found):
@@ -157,7 +157,7 @@ def _java() -> Finding:
 
 
 def _extra(extra: str, needed: list[Requirement]) -> Finding:
-    there = {each.name: _installed(each.name) for each in needed}
+    there = {each.name: _version_of(each.name) for each in needed}
     missing = [name for name, found in there.items() if found is None]
     old = [
         f"{each.name} {found} instead of {each.specifier}"
@@ -174,7 +174,7 @@ def _extra(extra: str, needed: list[Requirement]) -> Finding:
     )
 
 
-def _installed(package: str) -> str | None:
+def _version_of(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:

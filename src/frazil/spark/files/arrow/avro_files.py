@@ -52,7 +52,7 @@ class AvroFile:
                 ) from None
 
     def _column(self, name: str, field_id: int | None, schema: Any) -> FooterColumn:
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         kind = schema["type"] if isinstance(schema, Mapping) else schema
         if kind == "record":
             children = tuple(
@@ -60,7 +60,7 @@ class AvroFile:
             )
             return FooterColumn(name, field_id, "struct", children)
         if kind == "array" and schema.get("logicalType") == "map":
-            key, value = self._resolved(schema["items"])["fields"]
+            key, value = self._resolve(schema["items"])["fields"]
             parts = (
                 self._column("key", key.get("field-id"), key["type"]),
                 self._column("value", value.get("field-id"), value["type"]),
@@ -82,7 +82,7 @@ class AvroFile:
         return pa.struct([pa.field(f["name"], self._arrow(f["type"])) for f in schema["fields"]])
 
     def _arrow(self, schema: Any) -> pa.DataType:
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         if not isinstance(schema, Mapping):
             return self._plain(schema)
         logical = schema.get("logicalType")
@@ -91,7 +91,7 @@ class AvroFile:
         if kind == "record":
             return self._arrow_struct(schema)
         if kind == "array" and logical == "map":
-            key, value = self._resolved(schema["items"])["fields"]
+            key, value = self._resolve(schema["items"])["fields"]
             return pa.map_(self._arrow(key["type"]), self._arrow(value["type"]))
         if kind == "array":
             return pa.list_(self._arrow(schema["items"]))
@@ -112,7 +112,7 @@ class AvroFile:
             return _PLAIN[kind]
         raise InvalidDataFileError(f"the Avro type {kind!r} is not known", file=self._path)
 
-    def _resolved(self, schema: Any) -> Any:
+    def _resolve(self, schema: Any) -> Any:
         """The schema without its union with null (rule 252) and behind a name."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
@@ -120,11 +120,11 @@ class AvroFile:
                 raise InvalidDataFileError(
                     "an Avro union is not of null and one type", file=self._path
                 )
-            return self._resolved(branches[0])
+            return self._resolve(branches[0])
         if isinstance(schema, str) and schema in self._named:
             return self._named[schema]
         if isinstance(schema, Mapping) and isinstance(schema.get("type"), Mapping | list):
-            return self._resolved(schema["type"])
+            return self._resolve(schema["type"])
         return schema
 
     def _remember(self, schema: Mapping[str, Any]) -> None:

@@ -71,7 +71,7 @@ def read_batches(
         InvalidDataFileError: the file is damaged, or a column's stored type cannot be read.
         UnsupportedError: a format or a type that is not supported.
     """
-    with _opened(io, part.path, part.file_format) as (columns, batches):
+    with _open(io, part.path, part.file_format) as (columns, batches):
         if not has_ids(columns):
             columns = with_ids(columns, table.mapping, table.fields)
         places = {column.field_id: place for place, column in enumerate(columns)}
@@ -95,12 +95,12 @@ def columns_of_file(io: FileIO, path: str, file_format: str) -> tuple[FooterColu
     Raises:
         MissingFileError, InvalidDataFileError, UnsupportedError: as `read_batches`.
     """
-    with _opened(io, path, file_format) as (columns, _):
+    with _open(io, path, file_format) as (columns, _):
         return columns
 
 
 @contextmanager
-def _opened(io: FileIO, path: str, file_format: str) -> Iterator[Opened]:
+def _open(io: FileIO, path: str, file_format: str) -> Iterator[Opened]:
     """A file's columns and batches; what goes wrong with it becomes an error that names it."""
     opener = _OPENERS.get(file_format)
     if opener is None:

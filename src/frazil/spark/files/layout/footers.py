@@ -79,9 +79,9 @@ class FactsCache:
     def keep(self, facts: Mapping[str, FileFacts]) -> None:
         """Remember facts; those that were not used for longest make room."""
         for path, each in facts.items():
-            self._kept.change(path, partial(self._shared, each))
+            self._kept.change(path, partial(self._share, each))
 
-    def _shared(self, facts: FileFacts, _: FileFacts | None) -> Sized[FileFacts]:
+    def _share(self, facts: FileFacts, _: FileFacts | None) -> Sized[FileFacts]:
         columns = self._kept.shared_part(facts.columns)
         size = _BYTES_PER_COLUMN * _column_count(columns)
         return Sized(replace(facts, columns=columns), _BYTES_PER_FILE, ((columns, size),))

@@ -95,7 +95,7 @@ def with_ids(
             of the table's.
     """
     if mapping is not None:
-        return tuple(_mapped(column, mapping, ()) for column in columns)
+        return tuple(_map_column(column, mapping, ()) for column in columns)
     fields = {field.field_id: field for field in table_fields}
     return tuple(
         _positional(column, position, fields.get(position))
@@ -118,10 +118,12 @@ def names_of_columns(
     return names
 
 
-def _mapped(column: FooterColumn, mapping: NameMapping, parents: tuple[str, ...]) -> FooterColumn:
+def _map_column(
+    column: FooterColumn, mapping: NameMapping, parents: tuple[str, ...]
+) -> FooterColumn:
     path = (*parents, column.name)
     children = tuple(
-        _mapped(replace(child, name=part), mapping, path)
+        _map_column(replace(child, name=part), mapping, path)
         for child, part in zip(column.children, _parts(column), strict=True)
     )
     return replace(

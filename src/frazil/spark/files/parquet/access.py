@@ -134,7 +134,7 @@ def spark_access(
         UnsupportedError: the catalog gave credentials for them that Spark cannot be handed.
         ConfigurationError: a setting is malformed, or would show the credentials.
     """
-    given = _given(paths, spark, io)
+    given = _credentials_for(paths, spark, io)
     if not given:
         return SparkAccess(spark_paths(paths, spark, io))
     if is_connect(spark):
@@ -164,12 +164,12 @@ def access_tag(spark: SparkSession, io: FileIO) -> str | None:
 
 def check_lasting_access(paths: Iterable[str], spark: SparkSession, io: FileIO) -> None:
     """Raise UnsupportedError if Spark cannot reach files for as long as a stream runs."""
-    given = _given(pl.Series("path", list(paths), pl.String), spark, io)
+    given = _credentials_for(pl.Series("path", list(paths), pl.String), spark, io)
     if given:
         raise _refusal(given, "a stream reads for longer than they live")
 
 
-def _given(
+def _credentials_for(
     paths: pl.Series, spark: SparkSession, io: FileIO
 ) -> list[tuple[StorageCredential, list[str]]]:
     """The catalog's credentials that are for some of the paths, and the folders of these."""

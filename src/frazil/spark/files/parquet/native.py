@@ -172,7 +172,7 @@ def scan_by_id(context: ScanContext, files: pl.DataFrame, wanted: Wanted) -> Nat
     )
     # Others have names that no file has, or parts that have.
     names = list(wanted.names.values())
-    return _scanned(context, files, schema, wanted, names, found_by_name=wanted.named_alike)
+    return _scan(context, files, schema, wanted, names, found_by_name=wanted.named_alike)
 
 
 def scan_by_name(
@@ -198,7 +198,7 @@ def scan_by_name(
             stored.append(S.StructField(column.name, data_type, target.nullable))
     names = [field.name for field in stored]
     held = [field_id for field_id in by_id if field_id is not None]
-    return _scanned(context, files, S.StructType(stored), wanted, names, found_by_name=held)
+    return _scan(context, files, S.StructType(stored), wanted, names, found_by_name=held)
 
 
 def default_text(field: I.NestedField, support: SparkTypeSupport) -> str | None:
@@ -209,7 +209,7 @@ def default_text(field: I.NestedField, support: SparkTypeSupport) -> str | None:
     return spark_text(field.field_type, field.initial_default, forms)
 
 
-def _scanned(
+def _scan(
     context: ScanContext,
     files: pl.DataFrame,
     schema: S.StructType,

@@ -78,14 +78,14 @@ def with_size_of_rows(data: DataFrame, rows: int) -> DataFrame:
         # Spark sends no relation of more bytes to every task.
         if size <= int(session.sessionState().conf().autoBroadcastJoinThreshold()):
             return data
-        makers = _MAKERS.get_or_make(spark, _made)
+        makers = _MAKERS.get_or_make(spark, _make)
         if makers is None:
             return data
         relation = frame._jdf.queryExecution().analyzed()
         sized = relation.copy(
             relation.relation(),
             relation.output(),
-            _table_of(spark, makers, _rounded(size)),
+            _table_of(spark, makers, _round(size)),
             relation.isStreaming(),
             relation.stream(),
         )
@@ -95,7 +95,7 @@ def with_size_of_rows(data: DataFrame, rows: int) -> DataFrame:
         return data
 
 
-def _rounded(size: int) -> int:
+def _round(size: int) -> int:
     """The size, rounded up to few digits."""
     unit = 1 << max(size.bit_length() - _DIGITS, 0)
     return -(-size // unit) * unit
@@ -121,7 +121,7 @@ def _table_of(spark: SparkSession, makers: _Makers, size: int) -> Any:
     return made
 
 
-def _made(spark: SparkSession) -> _Makers:
+def _make(spark: SparkSession) -> _Makers:
     session: Any = spark
     jvm = session._jvm
     spark_sql = jvm.org.apache.spark.sql

@@ -113,7 +113,7 @@ class Committer:
         with ExitStack() as alone:
             while left:
                 try:
-                    yield self._committed(left, validated_from)
+                    yield self._commit(left, validated_from)
                     return
                 except ConflictError as error:
                     if not left:
@@ -134,7 +134,7 @@ class Committer:
                     lost = tuple(left)
                 yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
 
-    def _committed(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
+    def _commit(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
         metadata = self.rewriter.metadata
         keeps = self.rewriter.options.keeps_sequence_number and metadata.format_version > 1
         groups = tuple(left)
@@ -174,7 +174,7 @@ class Committer:
             return _SortedOut(self.start.snapshot_id, tuple(left))
         then, now = self.rewriter.target.plan, plan(metadata, head, self.port.io)
         paths = {file.file_path for each in left for file in each.removed}
-        gone, changed = self._gone(now, paths), self._changed_paths(then, now, paths)
+        gone, changed = self._missing_files(now, paths), self._changed_paths(then, now, paths)
         follower = FollowedDeletes(self.rewriter.target, now)
         lost: list[RewrittenGroup] = []
         follows = False
@@ -191,7 +191,7 @@ class Committer:
             left[place], follows = followed, True
         return _SortedOut(head.snapshot_id, tuple(lost), follows)
 
-    def _gone(self, now: ScanPlan, paths: Collection[str]) -> frozenset[str]:
+    def _missing_files(self, now: ScanPlan, paths: Collection[str]) -> frozenset[str]:
         """Those of some files that are not there any more."""
         here = now.files.filter(pl.col("file_path").is_in(list(paths)))
         return frozenset(paths) - frozenset(here["file_path"])

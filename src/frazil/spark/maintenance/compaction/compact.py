@@ -186,12 +186,12 @@ class _Run:
             for group, future in work:
                 error = future.exception()
                 if isinstance(error, Exception):
-                    self._failed(group, error, work)
+                    self._note_failure(group, error, work)
                 elif error is not None:
                     raise error
                 else:
                     waiting.append(future.result())
-                    self._finished(group)
+                    self._finish(group)
                 if self.commits_early and len(waiting) >= at_once:
                     self._commit(waiting, work)
                     waiting = []
@@ -216,13 +216,13 @@ class _Run:
             failures=tuple(self.failures),
         )
 
-    def _finished(self, group: FileGroup) -> None:
+    def _finish(self, group: FileGroup) -> None:
         self.done += 1
         self.files += group.files_count
         self.size += group.size_in_bytes
         self._tell("rewriting")
 
-    def _failed(self, group: FileGroup, error: Exception, work: _Work) -> None:
+    def _note_failure(self, group: FileGroup, error: Exception, work: _Work) -> None:
         """Note a group that could not be rewritten; without early commits nothing new is begun."""
         _LOG.warning("a group of %d files was not rewritten: %s", group.files_count, error)
         self.errors.append(error)

@@ -89,7 +89,7 @@ class _Conversion:
         whole = plan(self.base, self.head, io)
         is_whole = isinstance(where, AlwaysTrue)
         some = whole if is_whole else plan_rewrite(self.base, self.head, io, where=where)
-        chosen, left = _chosen(whole, some)
+        chosen, left = _deletes_of(whole, some)
         gone = live_deletes(self.base, self.head, io).join(
             chosen, on=KEY, how="semi", nulls_equal=True
         )
@@ -101,7 +101,7 @@ class _Conversion:
         converted = delete_file_entries(self.base, gone)
         written = NO_DELETES
         if len(chosen):
-            written = self._written(some, chosen, on_progress)
+            written = self._write(some, chosen, on_progress)
         operation = replace_delete_files(
             self.port,
             self.base,
@@ -119,7 +119,7 @@ class _Conversion:
             snapshot_id=operation.snapshot_id,
         )
 
-    def _written(
+    def _write(
         self,
         some: ScanPlan,
         chosen: pl.DataFrame,
@@ -150,7 +150,7 @@ class _Conversion:
 _BY_EQUALITY: Final = pl.col("content") == int(Content.EQUALITY_DELETES)
 
 
-def _chosen(whole: ScanPlan, some: ScanPlan) -> tuple[pl.DataFrame, int]:
+def _deletes_of(whole: ScanPlan, some: ScanPlan) -> tuple[pl.DataFrame, int]:
     """The equality deletes that apply to files of `some` alone, and how many others there are.
 
     A delete that other files need too has to stay, and as long as it does nothing is won.

@@ -268,7 +268,7 @@ class _Copy:
                 _refuse_other_calendars(file.metadata.metadata or {}, path)
                 names = _names(file.schema_arrow, wanted, path)
                 kept = _lineage_names(file.schema_arrow) if self.lineage else {}
-                position, gone = 0, self._gone(source)
+                position, gone = 0, self._deleted_positions(source)
                 for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *kept.values()]):
                     columns = [batch.column(name) for name in names]
                     if self.lineage:
@@ -284,7 +284,7 @@ class _Copy:
         except (pa.ArrowException, OSError) as error:
             raise InvalidDataFileError(f"the file cannot be read: {error}", file=path) from error
 
-    def _gone(self, source: Mapping[str, Any]) -> Longs:
+    def _deleted_positions(self, source: Mapping[str, Any]) -> Longs:
         """The positions of a file's deleted rows, in order."""
         words = (self.deleted or {}).get(int(source["ordinal"]))
         return np.zeros(0, dtype=np.int64) if words is None else words.values()

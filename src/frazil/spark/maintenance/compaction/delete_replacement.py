@@ -59,7 +59,7 @@ def delete_file_entries(metadata: TableMetadata, deletes: pl.DataFrame) -> list[
     """Return what a commit needs to remove delete files, rows of `live_deletes`."""
     found: list[DataFile] = []
     for (spec_id,), members in deletes.group_by("spec_id", maintain_order=True):
-        partitions = partition_tuples(metadata, int(str(spec_id)), _unpacked(members))
+        partitions = partition_tuples(metadata, int(str(spec_id)), _unpack(members))
         rows = members.select(
             "content",
             "file_path",
@@ -144,7 +144,7 @@ def remove_dangling_deletes(port: SparkPort, options: SnapshotOptions) -> int:
     return repeated(once, lambda _: port.retries, after=(ConflictError,))
 
 
-def _unpacked(deletes: pl.DataFrame) -> pl.DataFrame:
+def _unpack(deletes: pl.DataFrame) -> pl.DataFrame:
     kind = deletes.schema["partition"]
     if not isinstance(kind, pl.Struct):
         return deletes

@@ -56,12 +56,12 @@ class FollowedDeletes:
         if metadata.format_version < 2 or not ROW_LEVEL_CONFLICTS.of(metadata.properties):
             return None
         try:
-            return self._followed(done)
+            return self._follow(done)
         except (FrazilError, PySparkException) as error:
             _LOG.warning("a group does not follow the deletes of others: %s", error)
             return None
 
-    def _followed(self, done: RewrittenGroup) -> RewrittenGroup | None:
+    def _follow(self, done: RewrittenGroup) -> RewrittenGroup | None:
         target = self.target
         then = target.only(done.group.ordinals)
         now = replace(target, plan=self.now).named(then.plan.files["file_path"])

@@ -62,17 +62,17 @@ def plan_groups(
     Args:
         plan: with every delete that applies to its files.
     """
-    files = _weighed(plan, options)
+    files = _weigh(plan, options)
     if not options.rewrites_all:
         files = files.filter("is_wanted")
     groups: list[FileGroup] = []
     room = options.max_files
-    for some in _packed(files, options):
+    for some in _pack(files, options):
         chosen = some if room is None else some.head(room)
         if len(chosen):
             groups.append(_group(metadata, plan, chosen))
         room = None if room is None else room - len(chosen)
-    return _ordered(groups, options.job_order)
+    return _order(groups, options.job_order)
 
 
 def chosen_groups(
@@ -89,16 +89,16 @@ def chosen_groups(
         options: sizes of groups, and which comes first.
         chosen: ordinals of files of one partition each.
     """
-    files = _weighed(plan, options)
+    files = _weigh(plan, options)
     groups: list[FileGroup] = []
     for ordinals in chosen:
         members = files.filter(pl.col("ordinal").is_in(list(ordinals)))
         runs = options.sizes.packed(members["file_size_in_bytes"].to_numpy())
         groups += [_group(metadata, plan, members[run]) for run in runs]
-    return _ordered(groups, options.job_order)
+    return _order(groups, options.job_order)
 
 
-def _packed(files: pl.DataFrame, options: CompactionOptions) -> Iterator[pl.DataFrame]:
+def _pack(files: pl.DataFrame, options: CompactionOptions) -> Iterator[pl.DataFrame]:
     """Files that are rewritten together, where that is worth it."""
     for _, members in files.group_by("scope", maintain_order=True):
         for run in options.sizes.packed(members["file_size_in_bytes"].to_numpy()):
@@ -111,7 +111,7 @@ def _packed(files: pl.DataFrame, options: CompactionOptions) -> Iterator[pl.Data
                 yield some
 
 
-def _weighed(plan: ScanPlan, options: CompactionOptions) -> pl.DataFrame:
+def _weigh(plan: ScanPlan, options: CompactionOptions) -> pl.DataFrame:
     """The files, with the number of their group's partition and whether each is to be rewritten."""
     sizes, size = options.sizes, pl.col("file_size_in_bytes")
     ratio = pl.min_horizontal("deleted_rows", "record_count") / pl.col("record_count")
@@ -177,7 +177,7 @@ def _path_of(metadata: TableMetadata, plan: ScanPlan, ordinal: int) -> str:
     return spec.partition_path(schema_with_sources(metadata), partition)
 
 
-def _ordered(groups: Sequence[FileGroup], job_order: str) -> list[FileGroup]:
+def _order(groups: Sequence[FileGroup], job_order: str) -> list[FileGroup]:
     if job_order not in _ORDERS:
         return list(groups)
     name, is_descending = _ORDERS[job_order]

@@ -119,7 +119,7 @@ def _write_clusters(
     tasks = min(len(clusters.paths), shuffle_partitions(spark))
     together = pieces.repartition(tasks, "number")
     ordered = together.sortWithinPartitions("number", "source")
-    join = partial(_joined, writer, tuple(clusters.paths))
+    join = partial(_join, writer, tuple(clusters.paths))
     written = map_batches(ordered, join, _WRITTEN).toArrow().to_pylist()
     written.sort(key=itemgetter("number"))
     return [manifest_of(row, file=row["manifest_path"]) for row in written]
@@ -145,7 +145,7 @@ def _pieces(
         yield pa.RecordBatch.from_pylist([piece], _PIECES)
 
 
-def _joined(
+def _join(
     writer: ClusterWriter, paths: Sequence[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """What a list says of each manifest that is written, given its pieces together."""

@@ -108,7 +108,7 @@ class _DeletesRewrite:
         if old.is_empty():
             return PositionDeletesResult()
         entries = delete_file_entries(self.base, old)
-        written = self._written(whole, old, granularity)
+        written = self._write(whole, old, granularity)
         operation = replace_delete_files(
             self.port,
             self.base,
@@ -174,7 +174,7 @@ class _DeletesRewrite:
         size, sizes = pl.col("file_size_in_bytes"), self.options.sizes
         return (size < sizes.smallest) | (size > sizes.largest)
 
-    def _written(
+    def _write(
         self, whole: ScanPlan, old: pl.DataFrame, granularity: Granularity | None
     ) -> WrittenDeletes:
         """Write what the old deletes delete of files that are still there."""

@@ -132,7 +132,7 @@ class Rewriter:
         if self._may_copy(group):
             copy = copied(files, group, options=options, tasks=tasks, known=self.known)
         try:
-            written = self._written(copy.left, group, options, tasks=copy.tasks, pieces=pieces)
+            written = self._write(copy.left, group, options, tasks=copy.tasks, pieces=pieces)
         except BaseException:
             self._remove(copy.added)
             raise
@@ -144,7 +144,7 @@ class Rewriter:
         self._check_rows(done)
         return done
 
-    def _written(
+    def _write(
         self,
         files: Target,
         group: FileGroup,

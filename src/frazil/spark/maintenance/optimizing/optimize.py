@@ -130,7 +130,7 @@ class _Run:
         commit = self.commit.saying({_TYPE: kinds})
         match work:
             case Work.REWRITE_FILES:
-                return self._compacted(choices, commit, number)
+                return self._compact(choices, commit, number)
             case Work.CONVERT:
                 return ConvertEqualityDeletes(
                     where=self.where,
@@ -144,7 +144,7 @@ class _Run:
                     self.port
                 )
 
-    def _compacted(
+    def _compact(
         self, choices: tuple[OptimizingChoice, ...], commit: SnapshotOptions, number: int
     ) -> CompactionResult:
         settings = OptimizingSettings.of(self.port.metadata.properties)

@@ -52,7 +52,7 @@ def new_columns(merge: MergeRequest, schema: Schema, *, case_sensitive: bool) ->
     def want(name: str, kind: S.DataType | None) -> None:
         if kind is not None:
             old = wanted.get(key(name))
-            wanted[key(name)] = kind if old is None else _united(old, kind, key)
+            wanted[key(name)] = kind if old is None else _unite(old, kind, key)
 
     names = {name: field.name for name, field in given.items()}
     names.update({name: field.name for name, field in known.items()})
@@ -65,12 +65,12 @@ def new_columns(merge: MergeRequest, schema: Schema, *, case_sensitive: bool) ->
             path, is_known = texts.path(clause, str(name), value)
             kind = texts.type_of(value)
             if texts.is_same(path, texts.source_path(clause, value)):
-                want(path[0], _nested(path[1:], kind))
+                want(path[0], _nest(path[1:], kind))
             elif is_known and clause.when is not When.BY_SOURCE and kind is not None:
                 found = find_path(
                     str(name), schema, alias=merge.target_alias, case_sensitive=case_sensitive
                 )
-                want(path[0], _nested(path[1:], _known_part(kind, found[-1].field_type, key)))
+                want(path[0], _nest(path[1:], _known_part(kind, found[-1].field_type, key)))
     fields = []
     for name, kind in wanted.items():
         missing = _missing(kind, known[name].field_type, key) if name in known else kind
@@ -222,23 +222,23 @@ def _known_part(source: S.DataType, target: I.IcebergType, key: Callable[[str], 
             return source
 
 
-def _united(one: S.DataType, other: S.DataType, key: Callable[[str], str]) -> S.DataType:
+def _unite(one: S.DataType, other: S.DataType, key: Callable[[str], str]) -> S.DataType:
     """A type with the fields of two; of parts that both have the first counts."""
     if not (isinstance(one, S.StructType) and isinstance(other, S.StructType)):
         return one
     fields = {key(field.name): field for field in one.fields}
     for field in other.fields:
         old = fields.get(key(field.name))
-        kind = field.dataType if old is None else _united(old.dataType, field.dataType, key)
+        kind = field.dataType if old is None else _unite(old.dataType, field.dataType, key)
         fields[key(field.name)] = S.StructField(field.name if old is None else old.name, kind)
     return S.StructType(list(fields.values()))
 
 
-def _nested(names: Sequence[str], kind: S.DataType | None) -> S.DataType | None:
+def _nest(names: Sequence[str], kind: S.DataType | None) -> S.DataType | None:
     """A struct that holds a field at the end of a path."""
     if kind is None or not names:
         return kind
-    below = _nested(names[1:], kind)
+    below = _nest(names[1:], kind)
     assert below is not None
     return S.StructType([S.StructField(names[0], below)])
 

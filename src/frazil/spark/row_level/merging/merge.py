@@ -64,7 +64,7 @@ class Merge:
             target_alias=self.target_alias,
             source_alias=self.source_alias,
         )
-        once = self._evolved if self.evolves else self._once
+        once = self._evolve if self.evolves else self._once
         return repeated(lambda: once(port, request), lambda _: self.options.retry)
 
     def keys(self, port: SparkPort) -> NamedKeys | None:
@@ -84,7 +84,7 @@ class Merge:
     def _once(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
         return run_merge(request, Command.begin(port, "merge", self.options, mode=self.mode))
 
-    def _evolved(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
+    def _evolve(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
         """Run it once, with its new columns in the same commit."""
         base, strict = port.newest(), port.case_sensitive
         if not SCHEMA_EVOLUTION.of(base.properties):

@@ -42,7 +42,7 @@ class MergedRows:
 
         Where not every task has all of them, the other rows are left out before a join moves them.
         """
-        assigned = self._assigned("inner")
+        assigned = self._assign("inner")
         if assigned.is_sent or (places := self._places()) is None:
             return self._after(self.target.rows(lineage=True), assigned, "inner")
         return self._after(self.target.rows_at(places), assigned, "inner")
@@ -53,13 +53,13 @@ class MergedRows:
         Where the changes are few, every task has them and looks each row up. Where they are many,
         the rows that nothing happens to are read apart from the others: a join would move them.
         """
-        assigned = self._assigned("left")
+        assigned = self._assign("left")
         may_part = pays(rows=self.target.plan.record_count, keys=self.matches.counts.changed)
         if assigned.is_sent or not may_part or (places := self._places()) is None:
             return [self._after(self.target.rows(lineage=True), assigned, "left")]
         parts = [self.target.rows_but(places)]
         if self.matches.counts.updated:
-            changed = self._assigned("inner")
+            changed = self._assign("inner")
             parts.append(self._after(self.target.rows_at(places), changed, "inner"))
         return parts
 
@@ -74,7 +74,7 @@ class MergedRows:
         clauses = self.matches.matching.merge.of_kind(When.BY_SOURCE)
         return {n: updates[n] for n, _ in clauses if n in updates}
 
-    def _assigned(self, how: How) -> _Assigned:
+    def _assign(self, how: How) -> _Assigned:
         """The places of rows with their clauses, each beside its row of the source."""
         matching, source = self.matches.matching, self.matches.matching.source
         assigned = self.matches.changes_of_matched if self._by_source else self.matches.changes

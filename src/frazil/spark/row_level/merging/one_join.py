@@ -57,14 +57,14 @@ def rewritten_in_one_join(matching: Matching, target: Target) -> WrittenChanges 
     added = command.write(reduce(DataFrame.unionByName, parts), target, placement=placement)
     live = rewritten.live_row_count
     written = WrittenChanges(counts=counts, added=added, copied=live - counts.changed)
-    if _told(joined, otherwise=written.rows) != live:
+    if _joined_count(joined, otherwise=written.rows) != live:
         command.port.io.delete_many(command.written)
         command.written.clear()
         return None
     return written
 
 
-def _told(counts: list[RowCount] | None, *, otherwise: int) -> int | None:
+def _joined_count(counts: list[RowCount] | None, *, otherwise: int) -> int | None:
     """How many rows were joined; None where a task has not told it."""
     if counts is None:
         return otherwise
@@ -117,16 +117,16 @@ def _rows_after(
         or matching.sends_source
         or not pays(rows=target.plan.record_count, keys=few)
     ):
-        return [_joined(matching, target, rows, counts)]
+        return [_join(matching, target, rows, counts)]
     others = passing.rejected(rows)
     if counts is not None:
         counts.append(RowCount())
         others = counts[-1].of(others)
-    joined = _joined(matching, target, passing.passed(rows), counts)
+    joined = _join(matching, target, passing.passed(rows), counts)
     return [others.select(*target.written_names), joined]
 
 
-def _joined(
+def _join(
     matching: Matching, target: Target, rows: DataFrame, counts: list[RowCount] | None
 ) -> DataFrame:
     """Rows changed by their clauses, without those that are deleted."""

@@ -70,7 +70,7 @@ def _run(matching: Matching) -> ChangeResult:
         with refusing_values():
             matches = PlaceMatches.of(matching, target)
         done = _written_by_places(matches, target)
-    return _committed(matching, target, where, done)
+    return _commit(matching, target, where, done)
 
 
 def _written_by_places(matches: PlaceMatches, target: Target) -> WrittenChanges:
@@ -105,7 +105,7 @@ def _written_by_places(matches: PlaceMatches, target: Target) -> WrittenChanges:
     return WrittenChanges(counts=counts, added=added, deletes=deletes)
 
 
-def _committed(
+def _commit(
     matching: Matching, target: Target, where: Expression, done: WrittenChanges
 ) -> ChangeResult:
     command, counts, added = matching.command, done.counts, done.added

@@ -137,7 +137,7 @@ class ComparedRows:
         """Return the positions of rows that others deleted since the command read the table."""
         if not paths:
             return {}
-        compared = self._compared(metadata, head, paths)
+        compared = self._compare(metadata, head, paths)
         if compared is None:
             return None
         by_position, by_equality = compared.by_position(), compared.by_equality(since)
@@ -152,13 +152,13 @@ class ComparedRows:
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
     ) -> Mapping[str, BitMap64] | None:
         """Return those of them that equality deletes of others delete."""
-        compared = self._compared(metadata, head, paths)
+        compared = self._compare(metadata, head, paths)
         return None if compared is None else compared.by_equality(since)
 
     def decisive(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that the command would have been about."""
         places = places_of(self.target, rows)
-        return self._counted(RowsAt.among(self.target, places)) if places else {}
+        return self._count(RowsAt.among(self.target, places)) if places else {}
 
     def moved(
         self,
@@ -253,9 +253,9 @@ class ComparedRows:
             return None
         if not added.plan.file_count:
             return {}
-        return self._counted(RowsChangedSince.among(added, since) if added.keeps_lineage else added)
+        return self._count(RowsChangedSince.among(added, since) if added.keeps_lineage else added)
 
-    def _counted(self, target: Target) -> dict[str, int]:
+    def _count(self, target: Target) -> dict[str, int]:
         """The rows of files that the command would have been about, by path."""
         by_ordinal = dict(target.plan.files.select("ordinal", "file_path").iter_rows())
         found: dict[str, int] = {}
@@ -268,7 +268,7 @@ class ComparedRows:
         """The files that may hold rows which the command is about, as they are."""
         return Target.of(self.spark, metadata, self.io, head, where=self.where, beside=self.beside)
 
-    def _compared(
+    def _compare(
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
     ) -> DeletedSince | None:
         """Files as the command read them and as they are; None where one is gone."""

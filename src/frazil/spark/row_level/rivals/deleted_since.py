@@ -61,7 +61,7 @@ class DeletedSince:
             return {}
         files = plan.restricted_to(index.ordinals())
         by_equality = replace(self.now, plan=replace(files, deletes=deletes, delete_index=index))
-        return _deleted(by_equality)
+        return _deleted_rows(by_equality)
 
 
 def deleted_positions(target: Target) -> dict[str, BitMap64]:
@@ -85,7 +85,7 @@ def words_of_bitmap(bitmap: BitMap64) -> Words:
     return Words.of_values(np.asarray(bitmap.to_array(), dtype=np.int64))
 
 
-def _deleted(target: Target) -> dict[str, BitMap64] | None:
+def _deleted_rows(target: Target) -> dict[str, BitMap64] | None:
     """The rows that a plan's deletes delete, by path."""
     reader = TableReader(target.spark, target.metadata, target.io)
     rows = reader.rows(target.plan, Projection(PLACES)).where(F.col(DELETED))

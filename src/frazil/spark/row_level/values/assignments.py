@@ -139,7 +139,7 @@ class Assignments:
             node = self.columns.get(column.name)
             if node is not None:
                 before = None if old is None else old[column.name]
-                after[column.name] = _built(node, column, before, store, types, column.name)
+                after[column.name] = _build(node, column, before, store, types, column.name)
             elif old is not None:
                 after[column.name] = old[column.name]
             elif column.required and column.write_default is None:
@@ -179,7 +179,7 @@ def _types_of(scope: DataFrame, nodes: Sequence[_Node]) -> dict[int, Any]:
     return {id(node): each.dataType for node, each in zip(nodes, schema.fields, strict=True)}
 
 
-def _built(
+def _build(
     node: _Node,
     column: I.NestedField,
     old: Column | None,
@@ -198,7 +198,7 @@ def _built(
         below = node.below.get(each.name)
         value = before
         if below is not None:
-            value = _built(below, each, before, store, types, f"{path}.{each.name}")
+            value = _build(below, each, before, store, types, f"{path}.{each.name}")
         parts.append(value.alias(each.name))
     return F.struct(*parts)
 

@@ -79,7 +79,7 @@ class StoreAssignment:
             path: its name in messages.
             old: the column as it is; None for new rows.
         """
-        return self._assigned(value, source, field.field_type, path, old)
+        return self._assign(value, source, field.field_type, path, old)
 
     def key(self, value: Column, source: S.DataType, field: I.NestedField, path: str) -> Column:
         """Return a value as rows have it that are read after it was written, to compare with them.
@@ -94,7 +94,7 @@ class StoreAssignment:
             The value itself where it is stored as it is.
         """
         assigned = self.value(value, source, field, path)
-        written = self._written(field.field_type, path)
+        written = self._converter_of_writes(field.field_type, path)
         return assigned if written is None else written(assigned)
 
     def default(self, field: I.NestedField) -> Column:
@@ -104,7 +104,7 @@ class StoreAssignment:
         if field.write_default is None:
             return F.lit(None).cast(wanted)
         if isinstance(field.field_type, I.TimeType):
-            return self._converted(value, S.LongType(), field.field_type, field.name)
+            return self._convert(value, S.LongType(), field.field_type, field.name)
         return value
 
     def finish(self) -> None:
@@ -114,7 +114,7 @@ class StoreAssignment:
                 "the values do not fit the table, nothing was changed: " + "; ".join(self._problems)
             )
 
-    def _assigned(
+    def _assign(
         self,
         value: Column,
         source: S.DataType,
@@ -128,7 +128,7 @@ class StoreAssignment:
         if isinstance(source, S.NullType):
             return value.cast(wanted)
         if isinstance(target, _CONVERTED):
-            return self._converted(value, source, target, path)
+            return self._convert(value, source, target, path)
         match target, source:
             case I.StructType(), S.StructType():
                 return self._struct(value, source, target, path, old)
@@ -136,20 +136,18 @@ class StoreAssignment:
                 element = target.element_type
                 return F.transform(
                     value,
-                    lambda each: self._assigned(
-                        each, source.elementType, element, f"{path}.element"
-                    ),
+                    lambda each: self._assign(each, source.elementType, element, f"{path}.element"),
                 )
             case I.MapType(), S.MapType():
                 keys = F.transform_keys(
                     value,
-                    lambda key, _: self._assigned(
+                    lambda key, _: self._assign(
                         key, source.keyType, target.key_type, f"{path}.key"
                     ),
                 )
                 return F.transform_values(
                     keys,
-                    lambda _, each: self._assigned(
+                    lambda _, each: self._assign(
                         each, source.valueType, target.value_type, f"{path}.value"
                     ),
                 )
@@ -160,7 +158,7 @@ class StoreAssignment:
         )
         return F.lit(None).cast(wanted)
 
-    def _converted(
+    def _convert(
         self, value: Column, source: S.DataType, target: I.IcebergType, path: str
     ) -> Column:
         """A value of a type that Spark lacks, in the type that it is read as."""
@@ -185,14 +183,17 @@ class StoreAssignment:
             case _:
                 return stored
 
-    def _written(self, target: I.IcebergType, path: str) -> Converter | None:
+    def _converter_of_writes(self, target: I.IcebergType, path: str) -> Converter | None:
         """What a write makes of values of the type that rows are read in."""
         match target:
             case I.StructType(fields=fields):
-                parts = {f.name: self._written(f.field_type, f"{path}.{f.name}") for f in fields}
+                parts = {
+                    f.name: self._converter_of_writes(f.field_type, f"{path}.{f.name}")
+                    for f in fields
+                }
                 return _by_field(parts) if any(parts.values()) else None
             case I.ListType(element_type=element):
-                each = self._written(element, f"{path}.element")
+                each = self._converter_of_writes(element, f"{path}.element")
                 return None if each is None else lambda value: F.transform(value, each)
             case I.UUIDType() | I.FixedType() | I.TimeType():
                 kind = type_to_spark(target, support=self._support)
@@ -227,7 +228,7 @@ class StoreAssignment:
                 continue
             part = value.getField(found.name)
             parts.append(
-                self._assigned(part, found.dataType, field.field_type, place, before).alias(
+                self._assign(part, found.dataType, field.field_type, place, before).alias(
                     field.name
                 )
             )

@@ -95,9 +95,9 @@ class Units:
             frames += self._initial(pending.initial)
         for part in pending.parts:
             if self.options.reads_changes:
-                frames.append(self._written(self._changes(part)))
+                frames.append(self._files_of_rows(self._changes(part)))
             else:
-                frames += self._rows(self._appended(part))
+                frames += self._rows(self._plan_of_appends(part))
         numbered = [
             frame.with_columns((pl.col("unit") + _width(frames[:place])).alias("unit"))
             for place, frame in enumerate(frames)
@@ -113,7 +113,7 @@ class Units:
             yield from self._rows(whole)
             return
         for chunk in self._chunks(whole):
-            yield self._written(
+            yield self._files_of_rows(
                 self._read(chunk).select(
                     "*",
                     F.lit(str(ChangeType.INSERT)).alias(CHANGE_TYPE),
@@ -122,7 +122,7 @@ class Units:
                 )
             )
 
-    def _appended(self, part: PendingSnapshots) -> ScanPlan:
+    def _plan_of_appends(self, part: PendingSnapshots) -> ScanPlan:
         """The files that the snapshots added, in the order of the snapshots."""
         snapshots = part.snapshots.snapshots
         whole = appended_files(
@@ -157,7 +157,7 @@ class Units:
                 yield self._own(whole.files.filter(here), sizes.filter(here))
                 continue
             for chunk in self._chunks(whole.where_files(here)):
-                yield self._written(self._read(chunk))
+                yield self._files_of_rows(self._read(chunk))
 
     def _own(self, files: pl.DataFrame, sizes: pl.Series) -> pl.DataFrame:
         """The table's files as units of one."""
@@ -242,7 +242,7 @@ class Units:
         reader = TableReader(self.spark, self.metadata, self.io)
         return reader.rows(part, Projection(self.schema.fields))
 
-    def _written(self, rows: DataFrame) -> pl.DataFrame:
+    def _files_of_rows(self, rows: DataFrame) -> pl.DataFrame:
         """The rows as files of the stream: one unit."""
         added = CHANGE_FIELDS if self.options.reads_changes else ()
         written = write_data_files(

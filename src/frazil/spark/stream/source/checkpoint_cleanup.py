@@ -18,7 +18,7 @@ def forget_finished(io: FileIO, log: StreamLog, state: LogState) -> None:
         log: of the stream.
         state: its newest state, or one before it.
     """
-    log.finish(state, batches=_finished(io, log.checkpoint, state.names))
+    log.finish(state, batches=_finished_batches(io, log.checkpoint, state.names))
 
 
 def check_goes_on(io: FileIO, checkpoint: str, state: LogState) -> None:
@@ -34,7 +34,7 @@ def check_goes_on(io: FileIO, checkpoint: str, state: LogState) -> None:
         )
 
 
-def _finished(io: FileIO, checkpoint: str, names: Mapping[int, str]) -> int:
+def _finished_batches(io: FileIO, checkpoint: str, names: Mapping[int, str]) -> int:
     """How many of the first batches no query can go back to."""
     readers = _readers(io, checkpoint, names)
     return min((_behind_the_oldest_plan(query, source) for query, source in readers), default=0)

@@ -103,7 +103,7 @@ class Follower:
         metadata = loaded.metadata
         self._check_table(metadata)
         metadata = self._on_branch(metadata)
-        state = self._state or self._opened(metadata)
+        state = self._state or self._open(metadata)
         known = (
             beginning(metadata, self._options, now_ms=int(time.time() * 1000))
             if state is None
@@ -152,7 +152,7 @@ class Follower:
             # What is only in the way stops no stream.
             _LOG.warning("old rows of the stream of %s could not be removed: %s", self._name, error)
 
-    def _opened(self, metadata: TableMetadata) -> LogState | None:
+    def _open(self, metadata: TableMetadata) -> LogState | None:
         """The log's state; None for a log that is still to be made."""
         header = {
             "table": self._name,

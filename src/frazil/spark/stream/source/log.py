@@ -338,7 +338,7 @@ class StreamLog:
         # The last finished one stays: the query's newest note may be of it.
         is_needed = pl.col("ordinal") >= min(self._noted_as_finished(), first + len(names)) - 1
         state = LogState(number, position, pl.concat([known, added]).filter(is_needed))
-        lines = self._encoded(state)
+        lines = self._encode(state)
         try:
             self._io.create(self._list(number), lines)
         except AlreadyExistsError:
@@ -364,7 +364,7 @@ class StreamLog:
         except StorageError as error:
             _LOG.warning("the folder of a finished batch stays: %s", error)
 
-    def _encoded(self, state: LogState) -> bytes:
+    def _encode(self, state: LogState) -> bytes:
         snapshot = state.position.snapshot_id
         place = f"{'none' if snapshot is None else snapshot}-{state.position.change_ordinal}"
         folder = encode_paths(self._as_spark(pl.Series([join(self.folder, "position", place)])))

@@ -133,7 +133,7 @@ def stream_options(
         "max_rows_per_batch": max_rows_per_batch,
         "poll_interval": poll_interval,
     }
-    given |= _translated(options or {}, given)
+    given |= _translate(options or {}, given)
     if from_snapshot_id is not None and given["from_timestamp"] is not None:
         raise ValidationError("give one of from_snapshot_id and from_timestamp, not both")
     start = given["from_timestamp"]
@@ -160,7 +160,7 @@ _UNSET: Final[Mapping[str, object]] = {
 }
 
 
-def _translated(options: Mapping[str, str], given: Mapping[str, object]) -> dict[str, Any]:
+def _translate(options: Mapping[str, str], given: Mapping[str, object]) -> dict[str, Any]:
     by_name = {name.lower(): (name, keyword) for name, keyword in JAVA_OPTIONS.items()}
     found: dict[str, Any] = {}
     for option, text in options.items():

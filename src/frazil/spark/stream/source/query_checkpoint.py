@@ -46,7 +46,7 @@ class QueryCheckpoint:
 
     def notes(self, source: int) -> dict[int, str]:
         """The names of a source's notes, by their numbers."""
-        return self._numbered(self.folder_of(source))
+        return self._files_by_number(self.folder_of(source))
 
     def folder_of(self, source: int) -> str:
         """Where a source's notes are."""
@@ -54,7 +54,7 @@ class QueryCheckpoint:
 
     def plans(self) -> list[int]:
         """The numbers of the plans that Spark keeps, oldest first."""
-        return sorted(self._numbered(join(self.folder, "offsets")))
+        return sorted(self._files_by_number(join(self.folder, "offsets")))
 
     def last_line(self, plan: int, source: int) -> int | None:
         """The last line of a source that was read by this plan's end, -1 without one.
@@ -86,7 +86,7 @@ class QueryCheckpoint:
                 return {line}
         return names
 
-    def _numbered(self, folder: str) -> dict[int, str]:
+    def _files_by_number(self, folder: str) -> dict[int, str]:
         return {
             int(name.removesuffix(_COMPACT)): name
             for name, is_folder in self._list(folder)

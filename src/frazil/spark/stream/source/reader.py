@@ -39,12 +39,12 @@ def streaming_dataframe(
     support = type_support(spark)
     stored = [field for field in fields if is_scanned(field.field_type)]
     names = scan_names(stored, None)
-    schema = S.StructType([_scanned(f, names[f.field_id], support) for f in stored])
+    schema = S.StructType([_scanned_field(f, names[f.field_id], support) for f in stored])
     rows = spark.readStream.schema(schema).options(**_OPTIONS).parquet(folder)
-    return rows.select(*(_shown(field, names, support) for field in fields))
+    return rows.select(*(_shown_column(field, names, support) for field in fields))
 
 
-def _scanned(field: NestedField, name: str, support: SparkTypeSupport) -> S.StructField:
+def _scanned_field(field: NestedField, name: str, support: SparkTypeSupport) -> S.StructField:
     metadata: dict[str, Any] = {FIELD_ID_KEY: field.field_id}
     default = default_text(field, support)
     if default is not None:
@@ -52,7 +52,7 @@ def _scanned(field: NestedField, name: str, support: SparkTypeSupport) -> S.Stru
     return S.StructField(name, scan_type(field.field_type, support), True, metadata)
 
 
-def _shown(field: NestedField, names: dict[int, str], support: SparkTypeSupport) -> Column:
+def _shown_column(field: NestedField, names: dict[int, str], support: SparkTypeSupport) -> Column:
     metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
     target = type_to_spark(field.field_type, support=support)
     if not is_scanned(field.field_type):

@@ -70,7 +70,7 @@ def align(
     plain = [(column.source, column.field.name) for column in columns if column.is_plain]
     if len(plain) == len(columns) and not beside:
         return select_with_metadata(df, plain, [column.metadata for column in columns])
-    return df.select(*(column.as_column() for column in columns), *map(F.col, map(_quoted, beside)))
+    return df.select(*(column.as_column() for column in columns), *map(F.col, map(_quote, beside)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Aligned:
     @property
     def source(self) -> str:
         """The given column's name, quoted for Spark."""
-        return "" if self.given is None else _quoted(self.given.name)
+        return "" if self.given is None else _quote(self.given.name)
 
     def as_column(self) -> Column:
         """The column with its id."""
@@ -129,7 +129,7 @@ class _Alignment:
                 self._check_default(field, field.name)
             else:
                 convert = self._field(given.dataType, field, field.name, nullable=given.nullable)
-                value = partial(F.col, _quoted(given.name))
+                value = partial(F.col, _quote(given.name))
                 self._leave_out(value, given.dataType, field.field_type)
             if not isinstance(field.field_type, I.UnknownType):
                 columns.append(_Aligned(field, given, convert))
@@ -192,7 +192,7 @@ class _Alignment:
             return None if wanted == source else lambda value: value.cast(wanted)
         convert = self._type(source, field.field_type, path, nullable=nullable)
         if field.required and nullable:
-            return _chained(convert, not_null(path))
+            return _chain(convert, not_null(path))
         return convert
 
     def _type(
@@ -266,7 +266,7 @@ class _Alignment:
         on_values: Converter | None = (
             None if value is None else lambda m: F.transform_values(m, lambda _, v: value(v))
         )
-        return _chained(on_keys, on_values)
+        return _chain(on_keys, on_values)
 
 
 def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -342,19 +342,19 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
     match target:
         case I.IntegerType() if isinstance(source, S.LongType):
             problem = f"a value of the column {path!r} does not fit into an int"
-            in_range = _checked(None, lambda v: v.between(_SMALLEST_INT, _LARGEST_INT), problem)
-            return _chained(in_range, lambda value: value.cast("int"))
+            in_range = _checker(None, lambda v: v.between(_SMALLEST_INT, _LARGEST_INT), problem)
+            return _chain(in_range, lambda value: value.cast("int"))
         case I.UUIDType():
             problem = f"a value of the column {path!r} is no uuid"
-            return _checked(F.lower, lambda v: v.rlike(_UUID), problem)
+            return _checker(F.lower, lambda v: v.rlike(_UUID), problem)
         case I.FixedType(length=length):
             problem = f"a value of the column {path!r} has not exactly {length} bytes"
-            return _checked(None, lambda v: F.octet_length(v) == length, problem)
+            return _checker(None, lambda v: F.octet_length(v) == length, problem)
         case I.TimeType():
             problem = f"a value of the column {path!r} is no microsecond of a day"
             if isinstance(source, TimeType):
                 return _micros_of_time
-            return _checked(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
+            return _checker(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
         case I.TimestampNanoType() if isinstance(source, S.TimestampNTZType):
             return lambda value: _nanos(micros_without_zone(value), path)
         case I.TimestamptzNanoType() if isinstance(source, S.TimestampType):
@@ -395,7 +395,7 @@ def not_null(path: str) -> Converter:
     return lambda value: F.coalesce(value, stop_with(problem))
 
 
-def _checked(first: Converter | None, is_right: Converter, problem: str) -> Converter:
+def _checker(first: Converter | None, is_right: Converter, problem: str) -> Converter:
     def check(value: Column) -> Column:
         kept = value if first is None else first(value)
         return F.when(value.isNull() | is_right(value), kept).otherwise(stop_with(problem))
@@ -403,7 +403,7 @@ def _checked(first: Converter | None, is_right: Converter, problem: str) -> Conv
     return check
 
 
-def _chained(first: Converter | None, second: Converter | None) -> Converter | None:
+def _chain(first: Converter | None, second: Converter | None) -> Converter | None:
     if first is None or second is None:
         return first or second
     return lambda value: second(first(value))
@@ -427,5 +427,5 @@ def _named(read: Converter, name: str) -> Converter:
     return lambda value: read(value).alias(name)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"

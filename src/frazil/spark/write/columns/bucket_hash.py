@@ -89,20 +89,20 @@ def _padded_text(length: str) -> str:
 def _tail_text(hashed: str, length: str) -> str:
     """The standard's hash, from Spark's hash of the padded bytes."""
     state = _state_before_tail_mix(hashed, _padded_text(length))
-    return let("frazil_state", state, _finalised("frazil_state", length))
+    return let("frazil_state", state, _finalise("frazil_state", length))
 
 
 def _state_before_tail_mix(hashed: str, padded_length: str) -> str:
     """What the state was before Spark's last word went through rotation, factor and finaliser."""
     h = _times(_xor_shift(hashed, 16), pow(_C2, -1, _MODULUS))
-    h = f"({h} ^ {_shifted(h, 13)} ^ {_shifted(h, 26)})"
+    h = f"({h} ^ {_shift(h, 13)} ^ {_shift(h, 26)})"
     h = _xor_shift(_times(h, pow(_C1, -1, _MODULUS)), 16)
     h = f"({h} ^ CAST({padded_length} AS BIGINT))"
     h = _times(f"({h} - ({_signed(_BLOCK_ADDEND)}))", pow(_BLOCK_FACTOR, -1, _MODULUS))
-    return _as_signed(f"({_shifted(h, 13)} | shiftleft({h}, 19))")
+    return _as_signed(f"({_shift(h, 13)} | shiftleft({h}, 19))")
 
 
-def _finalised(state: str, length: str) -> str:
+def _finalise(state: str, length: str) -> str:
     """Murmur3's last mixing of a state with the count of bytes."""
     h = f"({state} ^ CAST({length} AS BIGINT))"
     h = _times(_xor_shift(h, 16), _C1)
@@ -125,9 +125,9 @@ def _times(value: str, factor: int) -> str:
     return _as_signed(f"({value} * ({_signed(factor)}))")
 
 
-def _shifted(value: str, bits: int) -> str:
+def _shift(value: str, bits: int) -> str:
     return f"shiftright({value} & {_WORD}, {bits})"
 
 
 def _xor_shift(value: str, bits: int) -> str:
-    return f"({value} ^ {_shifted(value, bits)})"
+    return f"({value} ^ {_shift(value, bits)})"

@@ -86,7 +86,7 @@ def transform_column(
             hashed = bucket(_hash(source_type, value), buckets)
             return F.when(value.isNotNull(), hashed)
         case TruncateTransform(width=width):
-            return _truncated(source_type, value, width)
+            return _truncate(source_type, value, width)
         case YearTransform():
             return (F.year(_date(source_type, value)) - 1970).cast("int")
         case MonthTransform():
@@ -164,12 +164,12 @@ def _hash(source_type: I.IcebergType, value: Column) -> Column:
             # No bigint holds them.
             return value_function(bucket_hash, source_type, S.IntegerType())(value)
         case I.DecimalType():
-            return bytes_hash(_minimal_bytes(_unscaled(source_type, value)))
+            return bytes_hash(_minimal_bytes(_unscaled_value(source_type, value)))
         case _:
             return bytes_hash(value)
 
 
-def _unscaled(source_type: I.DecimalType, value: Column) -> Column:
+def _unscaled_value(source_type: I.DecimalType, value: Column) -> Column:
     """A decimal of at most 18 digits without its point, as a bigint."""
     factor = F.lit(str(10**source_type.scale)).cast(S.DecimalType(source_type.scale + 1, 0))
     return (value * factor).cast("bigint")
@@ -185,7 +185,7 @@ def _minimal_bytes(value: Column) -> Column:
     return F.substring(eight, F.lit(9) - length, length)
 
 
-def _truncated(source_type: I.IcebergType, value: Column, width: int) -> Column:
+def _truncate(source_type: I.IcebergType, value: Column, width: int) -> Column:
     match source_type:
         case I.IntegerType():
             return _truncated_number(value, width, "int", -(1 << 31))

@@ -19,23 +19,23 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 def storage_type(iceberg_type: I.IcebergType) -> S.DataType:
     """The Spark type of an aligned column, without parts of type unknown."""
-    return type_to_spark(_stored(iceberg_type))
+    return type_to_spark(_stored_type(iceberg_type))
 
 
-def _stored(iceberg_type: I.IcebergType) -> I.IcebergType:
+def _stored_type(iceberg_type: I.IcebergType) -> I.IcebergType:
     match iceberg_type:
         case I.StructType(fields=fields):
             return I.StructType(
                 tuple(
-                    replace(field, field_type=_stored(field.field_type))
+                    replace(field, field_type=_stored_type(field.field_type))
                     for field in fields
                     if not isinstance(field.field_type, I.UnknownType)
                 )
             )
         case I.ListType(element_type=element):
-            return replace(iceberg_type, element_type=_stored(element))
+            return replace(iceberg_type, element_type=_stored_type(element))
         case I.MapType(value_type=value):
-            return replace(iceberg_type, value_type=_stored(value))
+            return replace(iceberg_type, value_type=_stored_type(value))
         case _:
             return iceberg_type
 

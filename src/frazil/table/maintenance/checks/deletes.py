@@ -59,7 +59,7 @@ def check_deletes(
         paths = [m.manifest_path for m in manifests if m.manifest_path in entries]
         key = tuple(paths)
         if key not in seen:
-            seen[key] = _found(metadata, entries, paths, str(_list_of(metadata, snapshot_id)))
+            seen[key] = _find(metadata, entries, paths, str(_list_of(metadata, snapshot_id)))
         is_current = snapshot_id == metadata.current_snapshot_id
         for row in seen[key]:
             rows[row] = rows.get(row, False) or is_current
@@ -98,7 +98,7 @@ class _Entries:
         return path in self.deletes or path in self.data
 
 
-def _found(
+def _find(
     metadata: TableMetadata, entries: _Entries, paths: Sequence[str], manifest_list: str
 ) -> list[tuple[object, ...]]:
     """The rows of `PROBLEMS` for the deletes of these manifests."""

@@ -58,7 +58,7 @@ def evaluate(
         settings: of the table.
         now_ms: the time from which ages are counted.
     """
-    both = [plan.files, plan.deletes.filter(_applied(plan))]
+    both = [plan.files, plan.deletes.filter(_count_of_deletes(plan))]
     numbers = partition_numbers(
         pl.concat([frame.select("spec_id", "partition") for frame in both], how="vertical_relaxed")
     ).alias("scope")
@@ -141,7 +141,7 @@ def _only(plan: ScanPlan, which: pl.Expr) -> ScanPlan:
     return replace(plan, delete_index=index)
 
 
-def _applied(plan: ScanPlan) -> pl.Series:
+def _count_of_deletes(plan: ScanPlan) -> pl.Series:
     return plan.deletes["delete"].is_in(plan.delete_index.deletes().implode())
 
 

@@ -61,10 +61,10 @@ def places_on_curve(curve: Curve, columns: int) -> Integers:
     axes = [(cells >> (bits * column)) & mask for column in range(columns)]
     if curve == "hilbert":
         axes = _hilbert(axes, bits)
-    return _interleaved(axes, bits)
+    return _interleave(axes, bits)
 
 
-def _interleaved(axes: Sequence[Integers], bits: int) -> Integers:
+def _interleave(axes: Sequence[Integers], bits: int) -> Integers:
     """The bits of the axes in turns, highest first."""
     found = np.zeros_like(axes[0])
     for bit in range(bits - 1, -1, -1):

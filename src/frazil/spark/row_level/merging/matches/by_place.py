@@ -62,8 +62,8 @@ class PlaceMatches:
         """
         values = _name_of_values(matching, target)
         pairs = _pairs(matching, target, values)
-        unmatched = _unmatched(matching, target, pairs)
-        collected = _collected(matching, target, pairs) if unmatched is None else None
+        unmatched = _unmatched_rows(matching, target, pairs)
+        collected = _collect(matching, target, pairs) if unmatched is None else None
         clauses = matching.merge.clauses
         if collected is not None:
             counts = MatchCounts.of_places(clauses, collected)
@@ -155,7 +155,7 @@ def _name_of_values(matching: Matching, target: Target) -> str | None:
     return free_name("_frazil_values", [*names, *matching.source.names, matching.source.number])
 
 
-def _collected(matching: Matching, target: Target, pairs: DataFrame) -> pl.DataFrame | None:
+def _collect(matching: Matching, target: Target, pairs: DataFrame) -> pl.DataFrame | None:
     """The pairs, where the source is small and they are few."""
     if matching.source.collected is None:
         return None
@@ -227,7 +227,7 @@ def _files_that_match(matching: Matching, target: Target, passing: KeyFilter | N
     return target.only(found.column("file").to_pylist())
 
 
-def _unmatched(matching: Matching, target: Target, pairs: DataFrame) -> DataFrame | None:
+def _unmatched_rows(matching: Matching, target: Target, pairs: DataFrame) -> DataFrame | None:
     clauses = matching.merge.of_kind(When.BY_SOURCE)
     if not clauses:
         return None
