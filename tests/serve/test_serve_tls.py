@@ -62,7 +62,9 @@ def _openssl(*arguments: str) -> None:
 def made_authority(folder: Path) -> Certificates:
     folder.mkdir()
     paths = ("-out", str(folder / "ca.pem"), "-keyout", str(folder / "ca.key"))
-    _openssl("-subj", "/CN=authority", *paths)
+    # Python asks for it from 3.13 on.
+    use = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    _openssl("-subj", "/CN=authority", *use, *paths)
     return Certificates(folder)
 
 

@@ -68,6 +68,11 @@ class _Kept:
         """Make an object of the class."""
         return self._origin(*arguments)
 
+    @staticmethod
+    def origin_of(kind: Any) -> Any:
+        """Return a class as py4j has it, which knows its own alone."""
+        return kind._origin if isinstance(kind, _Kept) else kind
+
 
 class _Root:
     """What is kept of one virtual machine."""
@@ -134,10 +139,7 @@ class Machine:
 
     def array(self, kind: Any, values: Sequence[Any]) -> Any:
         """Return an array of objects of a class."""
-        # py4j knows its own classes alone.
-        made = self.gateway.new_array(
-            kind._origin if isinstance(kind, _Kept) else kind, len(values)
-        )
+        made = self.gateway.new_array(_Kept.origin_of(kind), len(values))
         for place, value in enumerate(values):
             made[place] = value
         return made
