@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from pyspark.java_gateway import ensure_callback_server_started
 else:
     # PySpark's client alone has none of it.
-    _GATEWAY = "py4j.java_gateway"
-    JavaClass, JavaPackage = later(_GATEWAY, "JavaClass", "JavaPackage")
-    is_instance_of = later(_GATEWAY, "is_instance_of")
+    JavaClass, JavaPackage = later("py4j.java_gateway", "JavaClass", "JavaPackage")
+    is_instance_of = later("py4j.java_gateway", "is_instance_of")
     ensure_callback_server_started = later("pyspark.java_gateway", "ensure_callback_server_started")
 
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
@@ -53,14 +52,18 @@ class _OwnErrorsToo:
 class _Kept:
     """A package or a class of the virtual machine, which is asked once for each name in it."""
 
-    def __init__(self, origin: JavaPackage | JavaClass) -> None:
+    def __init__(self, origin: Any) -> None:
         self._origin = origin
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._origin, name)
-        kept = _Kept(found) if isinstance(found, (JavaPackage, JavaClass)) else found
+        kept = (
+            _Kept(found)
+            if isinstance(found, JavaPackage) or isinstance(found, JavaClass)
+            else found
+        )
         setattr(self, name, kept)
         return kept
 
