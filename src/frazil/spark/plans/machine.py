@@ -59,11 +59,8 @@ class _Kept:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._origin, name)
-        kept = (
-            _Kept(found)
-            if isinstance(found, JavaPackage) or isinstance(found, JavaClass)
-            else found
-        )
+        is_package = isinstance(found, JavaPackage)
+        kept = _Kept(found) if is_package or isinstance(found, JavaClass) else found
         setattr(self, name, kept)
         return kept
 
