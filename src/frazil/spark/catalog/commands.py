@@ -55,6 +55,12 @@ def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementK
     return StatementKind.SPARKS if kind is StatementKind.SHOWN and of_spark else kind
 
 
+def is_of_pipelines(words: Sequence[Word]) -> bool:
+    """Whether a statement defines what a declarative pipeline makes, whose names it resolves."""
+    keys = [word.keyword for word in words[:4] if word.keyword not in ("OR", "REFRESH")]
+    return keys[:1] == ["CREATE"] and keys[1:2] in (["MATERIALIZED"], ["STREAMING"], ["FLOW"])
+
+
 def is_query(words: Sequence[Word]) -> bool:
     """Whether a statement that changes nothing is a query."""
     return bool(words) and words[0].keyword in _QUERIES

@@ -26,6 +26,7 @@ from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import context_of
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import NamedRows
+from frazil.spark.catalog.table_changes import alter
 from frazil.spark.catalog.tables import (
     LakeTable,
     StagedDefinition,
@@ -245,10 +246,22 @@ class LakeCatalog(JavaObject):
         """Begin to make a table, or to replace it, together with its rows."""
         return self._staged(identifier, more, TableWrite.create_or_replace)
 
-    @answers()
+    @answers("NoSuchTableException")
     def alterTable(self, identifier: Any, changes: Any) -> Any:
-        """Refuse: ALTER TABLE does it by its text."""
-        raise UnsupportedError(f"{identifier.toString()} is altered by ALTER TABLE alone")
+        """Change properties and columns, as Spark's declarative pipelines ask for it.
+
+        ALTER TABLE comes by its text.
+        """
+        names = self._place.names_now()
+        try:
+            named = self._named(identifier).at(names, self._place.spark, TableVersion(), Given())
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise self._missing_table(identifier) from error
+        found = named.queried(names, self._place.spark)
+        if isinstance(found, QueriedView) or found.named.metadata_table is not None:
+            raise UnsupportedError(f"{identifier.toString()} is no table that can be altered")
+        alter(found.named.table, changes)
+        return LakeTable(self._place, self._parts(identifier), found.schema)
 
     @answers()
     def dropTable(self, identifier: Any) -> bool:

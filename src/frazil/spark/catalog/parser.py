@@ -13,6 +13,7 @@ from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.catalog.commands import (
     command,
     explained,
+    is_of_pipelines,
     is_query,
     kind_of,
     rows_of_call,
@@ -107,6 +108,8 @@ class LakeParser(JavaObject):
         if (not names.may_be_in(text) and not controls(text)) or is_own(place.spark):
             return theirs()
         words = words_or_none(text)
+        if is_of_pipelines(words):
+            return theirs()
         kind = kind_of(names, text, words)
         if kind is StatementKind.SPARKS and names.first_in(words) is None:
             # A name within a text, as EXECUTE IMMEDIATE has it, is parsed when that is.

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from frazil.spark.catalog.connect.answers import CommandAnswers, PlaceOf, ReadAnswers, message_of
-from frazil.spark.catalog.connect.requests import REQUESTS, ClientRequest, session_key
+from frazil.spark.catalog.connect.requests import (
+    REQUESTS,
+    ClientRequest,
+    is_of_pipeline,
+    session_key,
+)
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.plans.machine import JavaObject, Machine, field_of, value_of
 
@@ -29,6 +34,9 @@ class _Method(JavaObject):
     def invoke(self, request: Any, observer: Any) -> None:
         """Answer a request."""
         data = request.toByteArray()
+        if is_of_pipeline(data, self._kind):
+            # Spark looks for the catalog before it parses anything.
+            self._session(*session_key(data, self._kind))
 
         def is_lakes(name: str) -> bool:
             place = self._session(*session_key(data, self._kind))

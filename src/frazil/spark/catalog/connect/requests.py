@@ -128,6 +128,15 @@ class ClientRequest:
         return _wrapped(_COMMAND, COMMAND, data)
 
 
+def is_of_pipeline(data: Data, kind: Any) -> bool:
+    """Return whether a request is about a declarative pipeline."""
+    plan = values_of(data, kind).get("plan")
+    if plan is None:
+        return False
+    command = values_of(plan[-1], base_pb2.Plan.DESCRIPTOR).get("command")
+    return command is not None and "pipeline_command" in values_of(command[-1], _COMMAND)
+
+
 def session_key(data: Data, kind: Any) -> tuple[str, str]:
     """Return the user and the session of a request."""
     said = values_of(data, kind)
