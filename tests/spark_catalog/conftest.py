@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,19 +32,19 @@ class Served:
     Attributes:
         connect: its port of Spark Connect.
         thrift: its port of JDBC.
+        health: its port of HTTP.
     """
 
     connect: int
     thrift: int
+    health: int
 
 
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with two lakes; SIGTERM ends it as it should."""
+@contextmanager
+def serving(place: Path, *options: Any, **settings: str) -> Iterator[Program]:
+    """A server with two lakes in a folder, by its command line and settings of Spark."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         skip_without("there is no Java 17 or newer (Debian: apt-get install default-jre-headless)")
-    place = tmp_path_factory.mktemp("served")
-    found = Served(free_port(), free_port())
     variables = {
         "FRAZIL_CATALOG__LAKE__URI": f"sqlite:///{place}/catalog.db",
         "FRAZIL_CATALOG__LAKE__WAREHOUSE": str(place / "lake"),
@@ -50,13 +52,28 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "FRAZIL_CATALOG__OTHER__WAREHOUSE": str(place / "other"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    conf = [f"--conf={key}={value}" for key, value in SETTINGS.items()]
-    words = ("spark-server", "--connect", found.connect, "--thrift", found.thrift, *conf)
+    conf = [f"--conf={key}={value}" for key, value in {**SETTINGS, **settings}.items()]
+    words = ("spark-server", *options, *conf)
     with Program("frazil.cli", *words, cwd=place, variables=variables) as server:
         server.wait_until(lambda: "is served on" in server.printed)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that SIGTERM ends as it should."""
+    found = Served(free_port(), free_port(), free_port())
+    ports = ("--connect", found.connect, "--thrift", found.thrift, "--health", found.health)
+    with serving(tmp_path_factory.mktemp("served"), *ports) as server:
         yield found
         server.process.send_signal(signal.SIGTERM)
         server.end()
+
+
+@pytest.fixture(scope="session")
+def server() -> Callable[..., AbstractContextManager[Program]]:
+    """Starts a server of a test's own: see `serving`."""
+    return serving
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,9 @@ def main(connect: str, thrift: str) -> None:
     if listening.connect:
         over_connect(spark, server, connect)
     by_jdbc(spark._jvm, server, thrift)
+    well = server.status()
     server.stop(seconds=5)
+    print("status", well, server.status(), flush=True)
 
 
 def over_connect(spark: Any, server: SparkServer, port: str) -> None:

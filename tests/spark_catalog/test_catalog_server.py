@@ -10,13 +10,14 @@ from frazil.spark.catalog.server import SparkListening
 LOGIN = "spark.hive.server2.authentication"
 REFUSED = [
     ({}, "nothing is served"),
+    ({"connect": 1, "health": 1}, "not each of one server"),
     ({"host": "0.0.0.0", "connect": 1}, "give Connect a token"),
     ({"host": "lake.example", "thrift": 1}, "LDAP or KERBEROS"),
     ({"host": "::", "thrift": 1, "settings": {LOGIN: "NOSASL"}}, "LDAP or KERBEROS"),
     ({"host": "10.0.0.1", "connect": 1, "thrift": 2, "token": "t"}, "LDAP or KERBEROS"),
 ]
 ANSWERED = [
-    {"connect": 1, "thrift": 2},
+    {"connect": 1, "thrift": 2, "health": 3},
     {"host": "localhost", "connect": 1},
     {"host": "::1", "thrift": 1},
     {"host": "0.0.0.0", "connect": 1, "token": "t"},

@@ -22,4 +22,4 @@ def test_nothing_is_kept_of_a_session_that_is_closed_or_killed(tmp_path):
     program = Path(__file__).with_name("sessions_program.py")
     ports = free_port(), free_port()
     said = run_program(program, *ports, cwd=tmp_path, variables=variables(tmp_path))
-    assert said.splitlines() == [*OVER_CONNECT, COPY, *BY_JDBC]
+    assert said.splitlines() == [*OVER_CONNECT, COPY, *BY_JDBC, "status ok stopped"]

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError, UnsupportedError
 from frazil.later import later
+from frazil.spark.catalog.health import OK
 from frazil.spark.catalog.sessions import (
     Attach,
     forget_served,
@@ -21,6 +22,7 @@ from frazil.spark.catalog.sessions import (
     served_sessions,
 )
 from frazil.spark.catalog.thrift.service import list_lakes
+from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.machine import Machine, machine_of, value_of
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class SparkListening:
         host: the address.
         connect: the port of Spark Connect; None where it is not served.
         thrift: the port of JDBC and ODBC; None where it is not served.
+        health: the port that says by HTTP whether all is well; None where none does.
         token: what clients of Connect have to show.
         settings: of Spark, as the user gave them.
     """
@@ -50,6 +53,7 @@ class SparkListening:
     host: str = "127.0.0.1"
     connect: int | None = None
     thrift: int | None = None
+    health: int | None = None
     token: str | None = None
     settings: Mapping[str, str]
 
@@ -57,12 +61,15 @@ class SparkListening:
         """Check that other machines have to say who they are.
 
         Raises:
-            ConfigurationError: they would not, or nothing is served.
+            ConfigurationError: they would not, nothing is served, or two have one port.
         """
         if self.connect is None and self.thrift is None:
             raise ConfigurationError(
                 "nothing is served: give a port of Connect, of Thrift, or both"
             )
+        ports = [each for each in (self.connect, self.thrift, self.health) if each is not None]
+        if len(ports) > len(set(ports)):
+            raise ConfigurationError(f"the ports {ports} are not each of one server alone")
         if self.is_loopback:
             return
         if self.connect is not None and not self.token:
@@ -126,6 +133,7 @@ class SparkServer:
         self._listening = listening
         self._thrift: Any = None
         self._of_thrift: Any = None
+        self._thrift_thread: Any = None
         self._missing: dict[str, float] = {}
         serve_sessions(spark, attach)
 
@@ -138,7 +146,7 @@ class SparkServer:
         session: Any = self._spark
         classes = self._machine.jvm.org.apache.spark.sql
         if self._listening.connect is not None:
-            classes.connect.service.SparkConnectService.start(session.sparkContext._jsc.sc())
+            self._connect.start(session.sparkContext._jsc.sc())
             answer_requests(self._machine, served_place)
         if self._listening.thrift is not None:
             context = session._jsparkSession.newSession().sqlContext()
@@ -150,6 +158,7 @@ class SparkServer:
             if self._listening.thrift_login != "KERBEROS":
                 # There the processor that answers a call is what knows the user.
                 list_lakes(self._machine, found)
+            self._thrift_thread = value_of(value_of(found, "thriftCLIService"), "serverThread")
             for name in ("cliService", "sessionManager", "sparkSqlOperationManager"):
                 found = value_of(found, name)
             self._of_thrift = value_of(found, "sessionToContexts")
@@ -172,13 +181,32 @@ class SparkServer:
         """The ids of the sessions that clients have."""
         found = set()
         if self._listening.connect is not None:
-            service = self._machine.jvm.org.apache.spark.sql.connect.service
-            connect = getattr(getattr(service, "SparkConnectService$"), "MODULE$")
-            sessions = connect.sessionManager().listActiveSessions()
+            sessions = self._connect.sessionManager().listActiveSessions()
             found |= {str(sessions.apply(i).serverSessionId()) for i in range(sessions.size())}
         if self._of_thrift is not None:
             found |= {str(each.sessionUUID()) for each in self._of_thrift.values()}
         return found
+
+    def status(self) -> str:
+        """Return ``ok``, or why no statement is answered now."""
+        session: Any = self._spark
+        try:
+            if session.sparkContext._jsc.sc().isStopped():
+                return "stopped"
+            if self._listening.connect is not None and self._connect.server().isShutdown():
+                return "not listening"
+            if self._thrift_thread is not None and not self._thrift_thread.isAlive():
+                return "not listening"
+        except (AttributeError, OSError, Py4JError):
+            # The session has no context any more, or the virtual machine is gone.
+            return "stopped"
+        return OK
+
+    @property
+    def _connect(self) -> Any:
+        """Spark's server of Connect."""
+        service = self._machine.jvm.org.apache.spark.sql.connect.service
+        return getattr(getattr(service, "SparkConnectService$"), "MODULE$")
 
     def stop(self, *, seconds: float) -> None:
         """Answer no new statement, let those that run end, and stop Spark.
@@ -188,10 +216,9 @@ class SparkServer:
         """
         some = self._machine.jvm.scala.Some
         if self._listening.connect is not None:
-            connect = self._machine.jvm.org.apache.spark.sql.connect.service.SparkConnectService
             # A number beyond 32 bits is one of Java's long ones.
             time = max(int(seconds * _NANOSECONDS), 1 << 32)
-            connect.stop(
+            self._connect.stop(
                 some(time), some(self._machine.jvm.java.util.concurrent.TimeUnit.NANOSECONDS)
             )
         if self._thrift is not None:

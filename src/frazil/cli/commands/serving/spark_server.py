@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from frazil.later import later
 
 if TYPE_CHECKING:
     from frazil.spark.attached.configured import configured_lakes
+    from frazil.spark.catalog.health import HealthPort
     from frazil.spark.catalog.server import SparkListening, SparkServer
     from frazil.spark.local.session import local_session, silence_query_errors
 else:
     configured_lakes = later("frazil.spark.attached.configured", "configured_lakes")
+    HealthPort = later("frazil.spark.catalog.health", "HealthPort")
     SparkListening, SparkServer = later(
         "frazil.spark.catalog.server", "SparkListening", "SparkServer"
     )
@@ -44,6 +47,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--thrift", type=_PORT, help="The port of JDBC and ODBC.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--token-file", type=_FILE, help="A token that clients of Connect have to show.")
+@click.option("--health", type=_PORT, help="The port that says by HTTP whether Spark is well.")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option(
     "--grace",
@@ -60,6 +64,7 @@ def spark_server(
     thrift: int | None,
     host: str,
     token_file: Path | None,
+    health: int | None,
     conf: tuple[str, ...],
     grace: float,
 ) -> None:
@@ -72,6 +77,7 @@ def spark_server(
         host=host,
         connect=connect,
         thrift=thrift,
+        health=health,
         token=None if token_file is None else token_file.read_text().strip(),
         settings=dict(map(_setting, conf)),
     )
@@ -80,21 +86,23 @@ def spark_server(
     lakes = configured_lakes(
         [settings.name or DEFAULT_NAME] if is_one else (), properties=settings.properties
     )
-    silence_query_errors()
-    spark = local_session(config=where.spark_settings)
-    server = SparkServer(spark, lakes.attach, where)
-    ended = threading.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda _number, _frame: _end(ended))
-    server.start()
-    out.done(
-        {"host": host, "connect": connect, "thrift": thrift, "lakes": sorted(lakes.catalogs)},
-        f"Spark with {', '.join(sorted(lakes.catalogs))} is served on {host}",
-    )
-    sys.stdout.flush()
-    while not ended.wait(_SWEEP):
-        server.forget_closed()
-    server.stop(seconds=grace)
+    with HealthPort(host, health) if health is not None else nullcontext() as port:
+        silence_query_errors()
+        spark = local_session(config=where.spark_settings)
+        server = SparkServer(spark, lakes.attach, where)
+        ended = threading.Event()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda _number, _frame: _end(ended))
+        server.start()
+        if port is not None:
+            port.ask(lambda: "stopping" if ended.is_set() else server.status())
+        said = {"host": host, "connect": connect, "thrift": thrift, "health": health}
+        names = sorted(lakes.catalogs)
+        out.done({**said, "lakes": names}, f"Spark with {', '.join(names)} is served on {host}")
+        sys.stdout.flush()
+        while not ended.wait(_SWEEP):
+            server.forget_closed()
+        server.stop(seconds=grace)
 
 
 def _end(ended: threading.Event) -> None:
