@@ -6,8 +6,11 @@ They are run by `make interop-tools`, in an environment that has them beside Spa
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,16 +52,15 @@ def warehouse(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def frazil_run(warehouse: str) -> Run:
-    """Runs a program with `frazil run` on the lake, and returns what it says."""
+def run_plainly() -> Run:
+    """Runs a program as it is, and returns what it says."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
-    def run(program: Sequence[str], *, folder: Path, use: str = "lake.db", **settings: str) -> str:
-        command = [sys.executable, "-m", "frazil.cli", "--catalog", "lake", "--warehouse",
-                   warehouse, "run", "--use", use, "--", *program]  # fmt: skip
+    def run(program: Sequence[str], *, folder: Path, **settings: str) -> str:
         done = subprocess.run(
-            command,
+            [*program],
             cwd=folder,
-            env={**os.environ, "TZ": "UTC", **settings},
+            env={**os.environ, "TZ": "UTC", "PATH": path, **settings},
             capture_output=True,
             text=True,
             timeout=900,
@@ -68,3 +70,50 @@ def frazil_run(warehouse: str) -> Run:
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def frazil_run(warehouse: str, run_plainly: Run) -> Run:
+    """Runs a program with `frazil run` on the lake, and returns what it says."""
+
+    def run(program: Sequence[str], *, folder: Path, use: str = "lake.db", **settings: str) -> str:
+        words = [*_on_lake(warehouse), "run", "--use", use, "--", *program]
+        return run_plainly(words, folder=folder, **settings)
+
+    return run
+
+
+@pytest.fixture
+def thrift(warehouse: str, tmp_path: Path) -> Iterator[int]:
+    """The port of a server of Spark with the lake, for clients that ask as those of JDBC do."""
+    # PyHive begins each session with USE default.
+    made = [*_on_lake(warehouse), "create-namespace", "default"]
+    subprocess.run(made, check=True, capture_output=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    conf = ("spark.ui.enabled=false", "spark.master=local[2]", "spark.sql.shuffle.partitions=2")
+    settings = [f"--conf={each}" for each in conf]
+    said = tmp_path / "server.txt"
+    with said.open("w") as written:
+        server = subprocess.Popen(
+            [*_on_lake(warehouse), "spark-server", "--thrift", str(port), *settings],
+            stdout=written,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        deadline = time.monotonic() + 300
+        while "is served on" not in said.read_text():
+            assert server.poll() is None, said.read_text()[-4000:]
+            assert time.monotonic() < deadline, said.read_text()[-4000:]
+            time.sleep(0.2)
+        yield port
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0, said.read_text()[-4000:]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _on_lake(warehouse: str) -> list[str]:
+    return [sys.executable, "-m", "frazil.cli", "--catalog", "lake", "--warehouse", warehouse]

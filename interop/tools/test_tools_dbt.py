@@ -1,4 +1,4 @@
-"""dbt with dbt-spark's method `session`: one project, three days, what is right after each."""
+"""dbt with dbt-spark's methods `session` and `thrift`: one project, three days, what is right."""
 
 from __future__ import annotations
 
@@ -49,12 +49,18 @@ KEYS = {
 """The first columns of all rows, after the build of each day."""
 
 
-def test_a_project_of_dbt_day_by_day(spark, tmp_path, warehouse, frazil_run):
+@pytest.mark.parametrize("method", ["session", "thrift"])
+def test_a_project_of_dbt_day_by_day(request, spark, tmp_path, warehouse, method):
     project = tmp_path / "project"
     shutil.copytree(PROJECT, project)
+    if method == "session":
+        run, port = request.getfixturevalue("frazil_run"), 0
+    else:
+        run, port = request.getfixturevalue("run_plainly"), request.getfixturevalue("thrift")
+    settings = {"DBT_PROFILES_DIR": str(project), "DBT_TARGET": method, "THRIFT_PORT": str(port)}
 
     def dbt(*arguments: str) -> str:
-        return frazil_run(["dbt", *arguments], folder=project, DBT_PROFILES_DIR=str(project))
+        return run(["dbt", *arguments], folder=project, **settings)
 
     for day, expected in KEYS.items():
         if day == "2024-03-03":

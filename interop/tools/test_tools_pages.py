@@ -30,7 +30,7 @@ REFUSED = {
 
 
 def test_the_project_of_the_page_is_built(
-    spark: Any, tmp_path: Path, warehouse: str, frazil_run: Any
+    request: Any, spark: Any, tmp_path: Path, warehouse: str, frazil_run: Any, run_plainly: Any
 ) -> None:
     pytest.importorskip("dbt.adapters.spark")
     project = tmp_path / "project"
@@ -59,6 +59,15 @@ def test_the_project_of_the_page_is_built(
         wanted = {"by_day": 3, "last_order": 2, "prices": 5, "orders": 4, "raw_orders": 4}
         found = {name: lake.load_table(f"db.{name}").count() for name in wanted}
         assert found == wanted
+
+    port = str(request.getfixturevalue("thrift"))
+    profile = project / "profiles.yml"
+    profile.write_text(profile.read_text().replace("10000", port))
+    settings = {"DBT_PROFILES_DIR": str(project)}
+    said = run_plainly(["dbt", "build", "--target", "served"], folder=project, **settings)
+    assert "PASS=6 WARN=0 ERROR=0 SKIP=0" in said
+    with frazil.connect(spark, warehouse=warehouse, name="lake") as lake:
+        assert {name: lake.load_table(f"db.{name}").count() for name in wanted} == wanted
 
     model = project / "models" / "refused.sql"
     for settings, said in REFUSED.items():
