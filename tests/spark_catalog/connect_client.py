@@ -23,10 +23,10 @@ def answer(s: object, step: str) -> object:
         return {"error": type(error).__name__, "text": str(error)[:2000]}
 
 
-def main(port: str, steps: str) -> None:
-    """Run the steps."""
+def main(where: str, steps: str) -> None:
+    """Run the steps at an address, or a port of this machine."""
     assert not any(name.startswith("frazil") for name in sys.modules)
-    place = f"sc://127.0.0.1:{port}"
+    place = where if "://" in where else f"sc://127.0.0.1:{where}"
     first = SparkSession.builder.remote(place).getOrCreate()
     second = None
     with open(steps) as file:

@@ -43,8 +43,8 @@ def test_programs_of_this_machine_and_who_has_a_login_are_answered(given):
     listening(given).check()
 
 
-def test_a_token_is_a_setting_of_sparks_own():
-    """Spark checks it, and listens where the server says."""
+def test_a_token_is_not_in_what_a_machine_is_started_with():
+    """Everybody sees its command line; it listens where the server says."""
     found = listening({"host": "0.0.0.0", "connect": 15002, "token": "secret"}).spark_settings
-    assert found["spark.connect.authenticate.token"] == "secret"
+    assert "secret" not in found.values()
     assert found["spark.connect.grpc.binding.address"] == "0.0.0.0"

@@ -100,13 +100,15 @@ class SparkListening:
 
     @property
     def spark_settings(self) -> dict[str, str]:
-        """The settings that a session needs before it starts."""
+        """The settings that a session needs before it starts.
+
+        The token is none of them: whoever has a login on this machine sees with what a virtual
+        machine was started.
+        """
         found = {"spark.sql.catalogImplementation": "in-memory", **self.settings}
         if self.connect is not None:
             found["spark.connect.grpc.binding.address"] = self.host
             found["spark.connect.grpc.binding.port"] = str(self.connect)
-        if self.token:
-            found[_TOKEN] = self.token
         if self.thrift is not None:
             found["spark.hive.server2.thrift.bind.host"] = self.host
             found["spark.hive.server2.thrift.port"] = str(self.thrift)
@@ -146,7 +148,10 @@ class SparkServer:
         session: Any = self._spark
         classes = self._machine.jvm.org.apache.spark.sql
         if self._listening.connect is not None:
-            self._connect.start(session.sparkContext._jsc.sc())
+            context = session.sparkContext._jsc.sc()
+            if self._listening.token:
+                context.conf().set(_TOKEN, self._listening.token)
+            self._connect.start(context)
             answer_requests(self._machine, served_place)
         if self._listening.thrift is not None:
             context = session._jsparkSession.newSession().sqlContext()
