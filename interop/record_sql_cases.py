@@ -141,7 +141,8 @@ def _session_of(spark: Any, folder: Path, name: str) -> Any:
 def recorded(spark: Any, folder: Path, file: Path) -> tuple[str, list[str]]:
     """A file's text as it should be, and what somebody has to look at."""
     session = _session_of(spark, folder, file.name)
-    recorder = Recorder(Player(lambda text, args: session.sql(text, args)), [])
+    known = {"place": str(folder / "moved")}
+    recorder = Recorder(Player(lambda text, args: session.sql(text, args), known=known), [])
     blocks = [recorder.block(each, file.name) for each in blocks_of(file.read_text())]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n", recorder.stale
 
