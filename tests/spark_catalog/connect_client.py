@@ -1,7 +1,8 @@
 """A client of Spark Connect that knows nothing of Frazil: runs steps of a file, prints answers.
 
 A step is a statement, or an expression of Python that begins with ``py:`` and sees the session as
-`s`; one that begins with ``2:`` is of another session.
+`s`; one that begins with ``2:`` is of another session. With a folder the program has Frazil, and
+attaches a lake there as `lake`: the server has none.
 """
 
 import json
@@ -23,11 +24,18 @@ def answer(s: object, step: str) -> object:
         return {"error": type(error).__name__, "text": str(error)[:2000]}
 
 
-def main(where: str, steps: str) -> None:
+def main(where: str, steps: str, folder: str = "") -> None:
     """Run the steps at an address, or a port of this machine."""
     assert not any(name.startswith("frazil") for name in sys.modules)
     place = where if "://" in where else f"sc://127.0.0.1:{where}"
     first = SparkSession.builder.remote(place).getOrCreate()
+    if folder:
+        import frazil
+
+        first.conf.set("spark.sql.session.timeZone", "UTC")
+        lake = frazil.connect(first, warehouse=folder, name="lake")
+        lake.create_namespace("db")
+        lake.attach(name="lake")
     second = None
     with open(steps) as file:
         for step in json.load(file):

@@ -1,0 +1,297 @@
+"""Each kind of statement by each face that statements come in by: one set of cases for all.
+
+The cases are `kinds.test`, with the answers of the Java runtime. A face that cannot run a kind
+says so with an error; then the statement runs by `lake.sql`, so that those after it find the same.
+`scripts/cells.py --faces` writes the page of faces from what these cases note.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jdbc_client import Driver
+from run_recorder import RECORD
+from run_seams import kind_of_statement
+from sql_cases import RECORDED, Case, Player, cases_of, columns_of
+
+import frazil
+from ci_share import only_in_check
+from frazil.cli import main
+from programs import run_program
+
+KINDS = "kinds.test"
+TRANSACTION = ("BEGIN", "COMMIT", "ROLLBACK")
+OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
+
+
+# -- how names are spelled -------------------------------------------------------------------------
+
+_QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
+
+
+def _respelled(pattern: str, by: str, text: str) -> str:
+    """A statement whose names are others; texts and names in quotes stay."""
+    parts = _QUOTED.split(text)
+    parts[::2] = [re.sub(pattern, by, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def in_full(text: str) -> str:
+    """A statement whose names begin with the lake's."""
+    return _respelled(r"(?<![\w.])(db2?|system)(?=[.\s]|$)", r"lake.\1", text)
+
+
+def in_short(text: str) -> str:
+    """A statement whose names of tables are of one part."""
+    return _respelled(r"(?<![\w.])db\.", "", text)
+
+
+# -- faces -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Places:
+    """What faces are made of.
+
+    Attributes:
+        asked: gives a fixture.
+        folder: of this test alone.
+        cases: the statements that will be run, for a face that runs all of them at once.
+    """
+
+    asked: Callable[[str], Any]
+    folder: Any
+    cases: list[str]
+
+    @property
+    def spark(self) -> Any:
+        """The session of these tests."""
+        return self.asked("spark")
+
+    @property
+    def lake(self) -> Any:
+        """An empty lake with the namespace `db`."""
+        return self.asked("lake")
+
+
+@dataclass(frozen=True)
+class Face:
+    """A way by which statements come in.
+
+    Attributes:
+        name: its column on the page of faces.
+        opened: gives what runs a statement.
+        refuses: by kinds of statements, the words of the error that they end in.
+        has_columns: whether its answers have names and types of columns.
+    """
+
+    name: str
+    opened: Callable[[Places], Any]
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    has_columns: bool = True
+
+
+@contextmanager
+def by_lake(places: Places) -> Iterator[Any]:
+    """`lake.sql`."""
+    yield places.lake.sql
+
+
+@contextmanager
+def _attached(places: Places, *statements: str) -> Iterator[Any]:
+    """`spark.sql` of a session that has said some statements."""
+    places.lake.attach(name="lake")
+    try:
+        for each in statements:
+            places.spark.sql(each)
+        yield places.spark.sql
+    finally:
+        places.spark.sql("USE spark_catalog.default")
+        places.lake.detach()
+
+
+@contextmanager
+def without_use(places: Places) -> Iterator[Any]:
+    """An attached session that never said USE."""
+    with _attached(places) as sql:
+        yield lambda text: sql(in_full(text))
+
+
+@contextmanager
+def use_of_lake(places: Places) -> Iterator[Any]:
+    """An attached session that said USE lake."""
+    with _attached(places, "USE lake") as sql:
+        yield sql
+
+
+@contextmanager
+def use_of_namespace(places: Places) -> Iterator[Any]:
+    """An attached session that said USE lake.db."""
+    with _attached(places, "USE lake.db") as sql:
+        yield lambda text: sql(in_short(text))
+
+
+@contextmanager
+def two_lakes(places: Places) -> Iterator[Any]:
+    """An attached session that uses another lake."""
+    with frazil.connect(places.spark, warehouse=str(places.folder / "other")) as other:
+        other.create_namespace("db")
+        other.attach(name="other")
+        with _attached(places, "USE other.db") as sql:
+            yield lambda text: sql(in_full(text))
+        other.detach()
+
+
+@contextmanager
+def in_transaction(places: Places) -> Iterator[Any]:
+    """An attached session whose statements are in a transaction; `refused` ends it."""
+    with _attached(places, "USE lake") as sql:
+
+        def run(text: str) -> Any:
+            if kind_of_statement(text) in TRANSACTION:
+                return sql("SELECT 1")
+            sql("BEGIN")
+            try:
+                found = sql(text)
+                rows = found.collect()
+            except BaseException:
+                sql("ROLLBACK")
+                raise
+            sql("COMMIT")
+            return SimpleNamespace(collect=lambda: rows, schema=found.schema)
+
+        yield run
+
+
+@contextmanager
+def immediate(places: Places) -> Iterator[Any]:
+    """EXECUTE IMMEDIATE of an attached session."""
+    with _attached(places) as sql:
+
+        def run(text: str) -> Any:
+            quoted = in_full(text).replace("\\", "\\\\").replace("'", "\\'")
+            return sql(f"EXECUTE IMMEDIATE '{quoted}'")
+
+        yield run
+
+
+@contextmanager
+def command_line(places: Places) -> Iterator[Any]:
+    """`frazil sql` of a file with all statements."""
+    file = places.folder / "kinds.sql"
+    file.write_text(";\n".join(places.cases))
+    words = ("--catalog", "lake", "sql", "--json", "--file", str(file))
+    variables = {"FRAZIL_CATALOG__LAKE__WAREHOUSE": str(places.folder / "lake")}
+    said = CliRunner().invoke(main, words, env=variables)
+    assert said.exit_code == 0, said.output
+    yield None
+
+
+@contextmanager
+def _steps(places: Places, port: object, spell: Callable[[str], str], *more: object) -> Any:
+    """A client of Spark Connect that has all statements as steps."""
+    steps = places.folder / "steps.json"
+    steps.write_text(json.dumps([spell(each) for each in places.cases]))
+    variables = {} if more else OF_NO_SPARK
+    client = places.asked("client")
+    said = run_program(client, port, steps, *more, cwd=places.folder, variables=variables)
+    answers = iter([json.loads(line) for line in said.splitlines()])
+
+    def run(text: str) -> Any:
+        found = next(answers)
+        if isinstance(found, dict):
+            raise RuntimeError(f"{found['error']}: {found['text']}")
+        return _Rows(found)
+
+    yield run
+
+
+@dataclass
+class _Rows:
+    """An answer that has come."""
+
+    rows: list[Any]
+
+    def collect(self) -> list[Any]:
+        """Return its rows."""
+        return self.rows
+
+
+@contextmanager
+def client_of_server(places: Places) -> Iterator[Any]:
+    """A client of Spark Connect without Frazil."""
+    yield from _steps(places, places.asked("served").connect, in_full)
+
+
+@contextmanager
+def attached_over_connect(places: Places) -> Iterator[Any]:
+    """A session attached over Spark Connect, where the server has no Frazil."""
+    port = places.asked("connect_url").rpartition(":")[2]
+    yield from _steps(places, port, in_full, places.folder / "lake")
+
+
+@contextmanager
+def jdbc(places: Places) -> Iterator[Any]:
+    """Hive's driver of JDBC."""
+    driver = Driver(places.spark._jvm, places.asked("served").thrift)
+    try:
+        yield lambda text: _Rows(driver.run(in_full(text)))
+    finally:
+        driver.connection.close()
+
+
+FACES = [
+    Face("lake.sql", by_lake),
+    Face("spark.sql", without_use),
+    Face("USE lake", use_of_lake),
+    Face("USE lake.db", use_of_namespace),
+    Face("two lakes", two_lakes),
+    Face("transaction", in_transaction),
+    Face("EXECUTE IMMEDIATE", immediate),
+    Face("Connect", attached_over_connect, has_columns=False),
+    Face("client of Connect", client_of_server, has_columns=False),
+    Face("JDBC", jdbc, has_columns=False),
+]
+_IN_TEST = ("spark.sql", "lake.sql")
+
+
+# -- the cases -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "face",
+    [face if face.name in _IN_TEST else only_in_check(face, id=face.name) for face in FACES],
+    ids=lambda face: face.name,
+)
+def test_each_kind(request, tmp_path, face):
+    """Each statement is answered as the Java runtime answers it, or refused as the page says."""
+    cases = cases_of(KINDS, RECORDED)
+    player = Player(None, known={"place": str(tmp_path / "moved")})
+    player.columns = columns_of if face.has_columns else None
+    texts = [player.text(case) for case in cases]
+    places = Places(request.getfixturevalue, tmp_path, texts)
+    failures = []
+    with face.opened(places) as run:
+        player.sql = lambda text, args: run(text)
+        for case in cases:
+            try:
+                _play(player, case, face)
+            except AssertionError as error:
+                failures.append(str(error))
+    assert failures == []
+
+
+def _play(player: Player, case: Case, face: Face) -> None:
+    kind = kind_of_statement(case.statement)
+    if kind not in face.refuses:
+        player.play(case, face.name)
+        RECORD.note({"kind": "statement", "name": kind, "face": face.name})
