@@ -142,23 +142,37 @@ def use_of_namespace(places: Places) -> Iterator[Any]:
 
 @contextmanager
 def two_lakes(places: Places) -> Iterator[Any]:
-    """An attached session that uses another lake."""
+    """An attached session that uses another lake; a transaction is one of the lake in use."""
     with frazil.connect(places.spark, warehouse=str(places.folder / "other")) as other:
         other.create_namespace("db")
         other.attach(name="other")
         with _attached(places, "USE other.db") as sql:
-            yield lambda text: sql(in_full(text))
+
+            def run(text: str) -> Any:
+                kind = kind_of_statement(text)
+                if kind == "BEGIN":
+                    sql("USE lake")
+                found = sql(in_full(text))
+                if kind in ("COMMIT", "ROLLBACK"):
+                    sql("USE other.db")
+                return found
+
+            yield run
         other.detach()
 
 
 @contextmanager
 def in_transaction(places: Places) -> Iterator[Any]:
-    """An attached session whose statements are in a transaction; `refused` ends it."""
+    """An attached session each of whose statements is a transaction."""
     with _attached(places, "USE lake") as sql:
+        is_open = False
 
         def run(text: str) -> Any:
-            if kind_of_statement(text) in TRANSACTION:
-                return sql("SELECT 1")
+            nonlocal is_open
+            kind = kind_of_statement(text)
+            if is_open or kind in TRANSACTION:
+                is_open = kind not in ("COMMIT", "ROLLBACK")
+                return sql(text)
             sql("BEGIN")
             try:
                 found = sql(text)
@@ -249,19 +263,42 @@ def jdbc(places: Places) -> Iterator[Any]:
         driver.connection.close()
 
 
+NOT_IN_A_TRANSACTION = {
+    "CREATE NAMESPACE": "a transaction cannot make namespaces",
+    "ALTER NAMESPACE SET PROPERTIES": "a transaction cannot change properties of namespaces",
+    "COMMENT ON NAMESPACE": "a transaction cannot change properties of namespaces",
+    "DROP NAMESPACE": "a transaction cannot drop namespaces",
+    "ALTER TABLE RENAME TO": "a transaction cannot rename tables",
+    "DROP TABLE": "a transaction cannot drop tables",
+    "CREATE VIEW": "a transaction cannot make views",
+    "CREATE OR REPLACE VIEW": "a transaction cannot make views",
+    "ALTER VIEW AS": "a transaction cannot change views",
+    "ALTER VIEW SET TBLPROPERTIES": "a transaction cannot change views",
+    "ALTER VIEW UNSET TBLPROPERTIES": "a transaction cannot change views",
+    "ALTER VIEW RENAME TO": "a transaction cannot rename views",
+    "CALL": "a transaction cannot hold a CALL",
+}
+"""Also DROP VIEW of the lake's."""
+
 FACES = [
     Face("lake.sql", by_lake),
     Face("spark.sql", without_use),
     Face("USE lake", use_of_lake),
     Face("USE lake.db", use_of_namespace),
     Face("two lakes", two_lakes),
-    Face("transaction", in_transaction),
+    Face("transaction", in_transaction, refuses=NOT_IN_A_TRANSACTION),
     Face("EXECUTE IMMEDIATE", immediate),
     Face("Connect", attached_over_connect, has_columns=False),
     Face("client of Connect", client_of_server, has_columns=False),
     Face("JDBC", jdbc, has_columns=False),
 ]
 _IN_TEST = ("spark.sql", "lake.sql")
+
+
+@pytest.fixture
+def lake_settings(lake_settings):
+    """A lake named `lake`, as statements call it."""
+    return {**lake_settings, "name": "lake"}
 
 
 # -- the cases -------------------------------------------------------------------------------------
@@ -274,24 +311,36 @@ _IN_TEST = ("spark.sql", "lake.sql")
 )
 def test_each_kind(request, tmp_path, face):
     """Each statement is answered as the Java runtime answers it, or refused as the page says."""
-    cases = cases_of(KINDS, RECORDED)
     player = Player(None, known={"place": str(tmp_path / "moved")})
     player.columns = columns_of if face.has_columns else None
-    texts = [player.text(case) for case in cases]
-    places = Places(request.getfixturevalue, tmp_path, texts)
+    cases = cases_of(KINDS, RECORDED)
+    places = Places(request.getfixturevalue, tmp_path, [player.text(case) for case in cases])
     failures = []
     with face.opened(places) as run:
-        player.sql = lambda text, args: run(text)
         for case in cases:
+            kind = kind_of_statement(case.statement)
+            words = face.refuses.get(kind)
+            player.sql = (lambda text, args: run(text)) if words is None else _by_lake(places)
             try:
-                _play(player, case, face)
+                if words is not None:
+                    _refused(run, player.text(case), words)
+                player.play(case, face.name)
             except AssertionError as error:
                 failures.append(str(error))
+            else:
+                mode = "" if words is None else "refused"
+                RECORD.note({"kind": "statement", "name": kind, "mode": mode, "face": face.name})
     assert failures == []
 
 
-def _play(player: Player, case: Case, face: Face) -> None:
-    kind = kind_of_statement(case.statement)
-    if kind not in face.refuses:
-        player.play(case, face.name)
-        RECORD.note({"kind": "statement", "name": kind, "face": face.name})
+def _by_lake(places: Places) -> Callable[[str, Any], Any]:
+    return lambda text, args: places.lake.sql(text, args)
+
+
+def _refused(run: Callable[[str], Any], text: str, words: str) -> None:
+    try:
+        run(text).collect()
+    except Exception as error:
+        assert words in str(error), (text, error)
+        return
+    raise AssertionError(f"{text}: it ran, and the page of SQL says that it cannot")

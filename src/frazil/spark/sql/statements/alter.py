@@ -112,6 +112,33 @@ def _alter_columns(context: SqlContext, table: RowCommands, reader: WordReader) 
             _alter_column(context, table, change, reader)
 
 
+def _change_column(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
+    """Run Hive's CHANGE COLUMN, which says the name twice and the type; else as ALTER COLUMN."""
+    begin = reader.at
+    name = reader.names("a column")
+    if reader.is_done or not _is_definition_of(name[-1], reader):
+        reader.at = begin
+        _alter_columns(context, table, reader)
+        return
+    given = column_definition(reader)
+    if given.is_required or given.default is not None:
+        raise reader.error("CHANGE COLUMN has no NOT NULL and no DEFAULT: say ALTER COLUMN … SET")
+    with _schema_of(context, table) as change:
+        change.update_column(name, given.field.field_type)
+        if given.comment is not None:
+            change.update_column(name, doc=given.comment)
+        if given.position == "":
+            change.move_first(name)
+        elif given.position is not None:
+            change.move_after(name, (*name[:-1], given.position))
+
+
+def _is_definition_of(name: str, reader: WordReader) -> bool:
+    """Whether the same name comes again, with its type; a column may be called COMMENT."""
+    after = reader.words[reader.at + 1 : reader.at + 2]
+    return reader.words[reader.at].text == name and not any(each.is_string for each in after)
+
+
 def _alter_column(
     context: SqlContext, table: RowCommands, change: UpdateSchema, reader: WordReader
 ) -> None:
@@ -327,8 +354,8 @@ _CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, Word
     ("DROP", "COLUMN"): _drop_columns,
     ("ALTER", "COLUMN"): _alter_columns,
     ("ALTER",): _alter_columns,
-    ("CHANGE", "COLUMN"): _alter_columns,
-    ("CHANGE",): _alter_columns,
+    ("CHANGE", "COLUMN"): _change_column,
+    ("CHANGE",): _change_column,
     ("SET", "TBLPROPERTIES"): _set_properties,
     ("UNSET", "TBLPROPERTIES"): _unset_properties,
     ("SET", "LOCATION"): _set_location,

@@ -16,6 +16,8 @@ from frazil.catalog.protocol import Capability
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name, quote_name_always, string_text
+from frazil.format.properties.table import DEFAULT_FORMAT
+from frazil.format.sorting import SortField
 from frazil.spark.sql.context import NamedTable, NamedView, SparksNameError, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show_view import (
@@ -145,11 +147,33 @@ def shown_properties(metadata: TableMetadata) -> list[tuple[str, str]]:
     snapshot = metadata.current_snapshot_id
     own = {
         "current-snapshot-id": "none" if snapshot is None else str(snapshot),
-        "format": "iceberg/parquet",
+        "format": f"iceberg/{metadata.properties.get(DEFAULT_FORMAT.name, 'parquet')}",
         "format-version": str(metadata.format_version),
     }
+    schema = metadata.schema
+    if schema.identifier_field_ids:
+        names = (str(schema.find_column_name(i)) for i in sorted(schema.identifier_field_ids))
+        own["identifier-fields"] = f"[{','.join(names)}]"
+    if not metadata.sort_order.is_unsorted:
+        own["sort-order"] = ", ".join(
+            _sort_term(metadata, each) for each in metadata.sort_order.fields
+        )
     shown: dict[str, str] = {**metadata.properties, **own}
     return sorted(shown.items())
+
+
+def _sort_term(metadata: TableMetadata, field: SortField) -> str:
+    """A key of a sort order in the words of the Java runtime, as ``days(ts) ASC NULLS FIRST``."""
+    column = str(metadata.schema.find_column_name(field.source_id))
+    kind, _, width = str(field.transform).partition("[")
+    width = width.rstrip("]")
+    terms = {
+        "identity": column,
+        "bucket": f"bucket({width}, {column})",
+        "truncate": f"truncate({column}, {width})",
+    }
+    order = f"{field.direction.value} {field.null_order.value.replace('-', ' ')}".upper()
+    return f"{terms.get(kind, f'{kind}s({column})')} {order}"
 
 
 def _columns(context: SqlContext, reader: WordReader) -> DataFrame:
