@@ -16,7 +16,7 @@ from frazil.catalog.protocol import Capability
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name, quote_name_always, string_text
-from frazil.format.properties.table import DEFAULT_FORMAT
+from frazil.format.properties.table import WRITE_FORMAT
 from frazil.format.sorting import SortField
 from frazil.spark.sql.context import NamedTable, NamedView, SparksNameError, SqlContext
 from frazil.spark.sql.results import table_of
@@ -147,7 +147,7 @@ def shown_properties(metadata: TableMetadata) -> list[tuple[str, str]]:
     snapshot = metadata.current_snapshot_id
     own = {
         "current-snapshot-id": "none" if snapshot is None else str(snapshot),
-        "format": f"iceberg/{metadata.properties.get(DEFAULT_FORMAT.name, 'parquet')}",
+        "format": f"iceberg/{metadata.properties.get(WRITE_FORMAT.name, WRITE_FORMAT.default)}",
         "format-version": str(metadata.format_version),
     }
     schema = metadata.schema
