@@ -291,27 +291,49 @@ PAGE: Final = ROOT / "docs" / "reference" / "faces.md"
 _RULES: Final = """# Statements by face
 
 Which kinds of [statements](../howto/sql.md) the cases of `make test` and `make check` ran, by the
-face that they came in by: `lake.sql`, `spark.sql` of an
-[attached session](../howto/attach.md), each
-of these over Spark Connect where the server has no Frazil, and the command line.
-`scripts/cells.py --faces` writes this page from the record of such a run. Clients of
-[`frazil spark-server`](../howto/spark-server.md), and statements inside of others, have cases of
-their own. [The page of SQL](../howto/sql.md#what-a-face-cannot-do) says what a face cannot do.
+face that they came in by. `scripts/cells.py --faces` writes this page from the record of such a
+run.
+
+- lake.sql: the method.
+- spark.sql: of an [attached session](../howto/attach.md). Four columns say more of it: after
+  `USE lake`, after `USE lake.db`, with two lakes attached of which the other one is in use, and
+  each statement in a transaction of its own. `EXECUTE IMMEDIATE` names the lake.
+- Connect: the same session over Spark Connect, where the server has no Frazil.
+- client of Connect, JDBC: clients of [`frazil spark-server`](../howto/spark-server.md).
+- command line: `frazil sql`.
+
+Each of these runs the same statements, one of each kind, and is asked for what the Java runtime
+answers. Where a cell says `refused`, the statement has ended in an error, which
+[the page of SQL](../howto/sql.md#what-a-face-cannot-do) tells.
 
 """
-_SHOWN: Final = ("lake.sql", "spark.sql", "Connect", "command line")
+_SHOWN: Final = (
+    "lake.sql",
+    "spark.sql",
+    "USE lake",
+    "USE lake.db",
+    "two lakes",
+    "transaction",
+    "EXECUTE IMMEDIATE",
+    "Connect",
+    "client of Connect",
+    "JDBC",
+    "command line",
+)
 
 
 def faces_page(ran: Iterable[Ran]) -> str:
     """The page of the statements that cases ran, by their faces."""
-    kinds: dict[str, set[str]] = defaultdict(set)
+    kinds: dict[str, dict[str, str]] = defaultdict(dict)
     for each in ran:
         if each.of("kind") == "statement" and each.circle in CIRCLES["check"]:
-            kinds[each.of("name")] |= {each.of("face"), each.of("session")}
+            cells = kinds[each.of("name")]
+            for face in (each.of("face"), each.of("session")):
+                if cells.get(face) != "refused":
+                    cells[face] = each.of("mode") or "yes"
     shown = [["statement", *_SHOWN]]
     shown += [
-        [name, *("yes" if face in found else "" for face in _SHOWN)]
-        for name, found in sorted(kinds.items())
+        [name, *(found.get(face, "") for face in _SHOWN)] for name, found in sorted(kinds.items())
     ]
     rows = [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in shown]
     return "\n".join([_RULES + rows[0], "|---" * len(shown[0]) + "|", *rows[1:], ""])

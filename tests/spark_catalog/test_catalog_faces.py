@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,7 @@ from run_recorder import RECORD
 from run_seams import kind_of_statement
 
 KINDS = "kinds.test"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "sql.md"
 TRANSACTION = ("BEGIN", "COMMIT", "ROLLBACK")
 OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
 
@@ -344,6 +346,15 @@ def lake_settings(lake_settings):
 
 
 # -- the cases -------------------------------------------------------------------------------------
+
+
+def test_there_is_a_case_of_each_kind():
+    """Of the statements that the page of SQL has."""
+    blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    told = {
+        kind_of_statement(text) for block in blocks for text in block.split(";") if text.strip()
+    }
+    assert told - {kind_of_statement(case.statement) for case in cases_of(KINDS, RECORDED)} == set()
 
 
 @pytest.mark.parametrize(
