@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from jdbc_client import Driver
-from sql_cases import RECORDED, Player, cases_of, columns_of
+from sql_cases import KINDS, RECORDED, Player, cases_of, columns_of
 
 import frazil
 from ci_share import only_in_check
@@ -29,7 +29,6 @@ from programs import run_program
 from run_recorder import RECORD
 from run_seams import kind_of_statement
 
-KINDS = "kinds.test"
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "sql.md"
 TRANSACTION = ("BEGIN", "COMMIT", "ROLLBACK")
 OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}

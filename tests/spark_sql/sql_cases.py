@@ -44,6 +44,10 @@ from frazil.errors import FrazilError
 
 CASES = Path(__file__).parent / "cases"
 RECORDED = Path(__file__).parent / "recorded"
+KINDS = "kinds.test"
+"""The file of `RECORDED` with one statement of each kind, which every face runs."""
+FILES = sorted(path.name for path in RECORDED.glob("*.test") if path.name != KINDS)
+"""The other ones."""
 _TELLS_MORE = ("args", "differs", "skips")
 _SMALL = -6
 """A number whose first digit stands so far behind the point is written with an exponent."""

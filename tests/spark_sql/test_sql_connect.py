@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 from plain_cases import CASES
-from sql_cases import RECORDED, is_recorded
+from sql_cases import FILES, is_recorded
 
 from ci_share import one_share
 from programs import run_program
 
-FILES = Path(__file__).with_name("files_connect_program.py")
+PROGRAM = Path(__file__).with_name("files_connect_program.py")
 BESIDE_PLAIN = Path(__file__).with_name("plain_connect_program.py")
 NAMES = ["rows.test", "overwrites.test", "definitions.test", "views.test", "functions.test"]
-RECORDS = sorted(path.name for path in RECORDED.glob("*.test") if is_recorded(path.name))
+RECORDS = [name for name in FILES if is_recorded(name)]
 
 
 @pytest.mark.soak
@@ -20,7 +20,7 @@ RECORDS = sorted(path.name for path in RECORDED.glob("*.test") if is_recorded(pa
     ("way", "names"), [("cases", NAMES), ("lake", RECORDS), ("attached", RECORDS)]
 )
 def test_the_same_statements(tmp_path, connect_url, way, names):
-    said = run_program(FILES, tmp_path, connect_url, way, *names)
+    said = run_program(PROGRAM, tmp_path, connect_url, way, *names)
     assert said.split() == ["right"], said
 
 

@@ -5,11 +5,10 @@
 
 import pyspark
 import pytest
-from sql_cases import RECORDED, Player, failures_of, is_recorded, state_of
+from sql_cases import FILES, Player, failures_of, is_recorded, state_of
 
 from ci_share import in_circles, only_in_soak
 
-FILES = sorted(path.name for path in RECORDED.glob("*.test"))
 _IN_CI = (
     "errors.test",
     "inserts.test",
