@@ -237,12 +237,19 @@ def _answers(text: str) -> Iterator[list[Any]]:
 
 @dataclass
 class _Rows:
-    """An answer that has come."""
+    """An answer that has come: rows, or the words of an error."""
 
     rows: list[Any]
+    error: str | None = None
 
     def collect(self) -> list[Any]:
-        """Return its rows."""
+        """Return its rows.
+
+        Raises:
+            RuntimeError: it is an error.
+        """
+        if self.error is not None:
+            raise RuntimeError(self.error)
         return self.rows
 
 
@@ -256,8 +263,9 @@ def _client(places: Places, port: object, steps: list[str], *more: object) -> It
     for line in said.splitlines():
         found = json.loads(line)
         if isinstance(found, dict):
-            found = [[f"{found['error']}: {found['text']}"]]
-        yield _Rows(found)
+            yield _Rows([], f"{found['error']}: {found['text']}")
+        else:
+            yield _Rows(found)
 
 
 @contextmanager
@@ -282,7 +290,8 @@ class _Room:
 
     def answer(self, found: _Rows) -> _Rows:
         """What is answered, of `db`."""
-        return _Rows([["db" if v == self.name else v for v in row] for row in found.rows])
+        rows = [["db" if v == self.name else v for v in row] for row in found.rows]
+        return _Rows(rows, found.error)
 
 
 @contextmanager
