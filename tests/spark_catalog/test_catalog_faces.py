@@ -288,6 +288,11 @@ class _Room:
         named = re.sub(r"lake\.db\b", f"lake.{self.name}", in_full(text))
         return named.replace("'db.", f"'{self.name}.")
 
+    def steps(self, text: str) -> list[str]:
+        """What a client says: a transaction is one of the lake in use."""
+        before = ["USE lake"] if kind_of_statement(text) == "BEGIN" else []
+        return [*before, self.spelled(text)]
+
     def answer(self, found: _Rows) -> _Rows:
         """What is answered, of `db`."""
         rows = [["db" if v == self.name else v for v in row] for row in found.rows]
@@ -298,10 +303,10 @@ class _Room:
 def client_of_server(places: Places) -> Iterator[Any]:
     """A client of Spark Connect without Frazil."""
     room = _Room("kinds_of_connect")
-    steps = [room.spelled(text) for text in ("CREATE NAMESPACE db", *places.cases)]
+    steps = [step for text in ("CREATE NAMESPACE db", *places.cases) for step in room.steps(text)]
     answers = _client(places, places.asked("served").connect, steps)
     next(answers)
-    yield lambda text: room.answer(next(answers))
+    yield lambda text: room.answer([next(answers) for _ in room.steps(text)][-1])
 
 
 @contextmanager
@@ -311,7 +316,7 @@ def jdbc(places: Places) -> Iterator[Any]:
     driver = Driver(places.spark._jvm, places.asked("served").thrift)
     try:
         driver.run(room.spelled("CREATE NAMESPACE db"))
-        yield lambda text: room.answer(_Rows(driver.run(room.spelled(text))))
+        yield lambda text: room.answer(_Rows([driver.run(s) for s in room.steps(text)][-1]))
     finally:
         driver.connection.close()
 
