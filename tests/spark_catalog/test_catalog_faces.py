@@ -23,7 +23,6 @@ from jdbc_client import Driver
 from sql_cases import KINDS, RECORDED, Player, cases_of, columns_of
 
 import frazil
-from ci_share import only_in_check
 from frazil.cli import main
 from programs import run_program
 from run_recorder import RECORD
@@ -349,7 +348,8 @@ FACES = [
     Face("client of Connect", client_of_server, has_columns=False),
     Face("JDBC", jdbc, has_columns=False),
 ]
-_IN_TEST = ("spark.sql", "lake.sql")
+_CIRCLES = {"spark.sql": (), "lake.sql": pytest.mark.soak}
+"""Of faces that are not in `make check`: the command line runs by `lake.sql` what it is given."""
 
 
 @pytest.fixture
@@ -372,8 +372,10 @@ def test_there_is_a_case_of_each_kind():
 
 @pytest.mark.parametrize(
     "face",
-    [face if face.name in _IN_TEST else only_in_check(face, id=face.name) for face in FACES],
-    ids=lambda face: face.name,
+    [
+        pytest.param(face, marks=_CIRCLES.get(face.name, pytest.mark.check), id=face.name)
+        for face in FACES
+    ],
 )
 def test_each_kind(request, tmp_path, face):
     """Each statement is answered as the Java runtime answers it, or refused as the page says."""
