@@ -348,7 +348,14 @@ FACES = [
     Face("client of Connect", client_of_server, has_columns=False),
     Face("JDBC", jdbc, has_columns=False),
 ]
-_CIRCLES = {"spark.sql": (), "lake.sql": pytest.mark.soak}
+_CIRCLES = {
+    "spark.sql": (),
+    "lake.sql": pytest.mark.soak,
+    "transaction": [
+        pytest.mark.check,
+        pytest.mark.xfail(reason="it reads a view as it was before `lake.sql` replaced it"),
+    ],
+}
 """Of faces that are not in `make check`: the command line runs by `lake.sql` what it is given."""
 
 
