@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import DataFrame
@@ -164,6 +165,9 @@ def test_filters_on_swapped_names_skip_no_row(spark: Any, made: Any) -> None:
     assert rows(scan(spark, made, where="b = 7", columns=["a"])) == [(100_007,)]
 
 
+@pytest.mark.skipif(
+    pyspark.__version__ < "4.1", reason="Spark 4.0 keeps a column's metadata, as the page says"
+)
 def test_results_carry_no_field_ids_and_can_be_counted_from_metadata(spark: Any, made: Any) -> None:
     found = scan(spark, made)
     assert [field.metadata for field in found.to_df().schema.fields] == [{}, {}, {}]
@@ -247,6 +251,9 @@ PREDICATES = """
 
 def test_spark_keeps_the_same_rows(spark: Any) -> None:
     texts = [text.strip() for text in PREDICATES.replace("\n", " | ").split(" | ") if text.strip()]
+    if pyspark.__version__ < "4.1":
+        # There two quotes within a text end one text and begin the next.
+        texts = [text for text in texts if "''" not in text]
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     frame = spark.createDataFrame([(n, *row) for n, row in enumerate(ROWS)], GENERATED).cache()
     rows = []

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -211,10 +211,18 @@ def stated_by(
 def is_read_as_here(text: str, spark: SparkSession) -> bool:
     """Return whether no setting of the session makes Spark read a text in another way."""
     return all(
-        str(spark.conf.get(key, usual)).lower() == usual
+        _is_set(spark, key, usual)
         for key, (pattern, usual) in _READ_DIFFERENTLY.items()
         if re.search(pattern, text)
     )
+
+
+def _is_set(spark: SparkSession, key: str, value: str) -> bool:
+    """Whether a setting has a value. A Spark without the setting reads in the other way."""
+    try:
+        return str(spark.conf.get(key)).lower() == value
+    except PySparkException:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
