@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from programs import run_program
@@ -37,6 +38,9 @@ AT_MOST = {
 }
 
 
+@pytest.mark.skipif(
+    pyspark.__version__ < "4.1", reason="the Hadoop of Spark 4.0 asks twice for a small file"
+)
 def test_a_statement_sends_no_request_more(tmp_path):
     settings = {"spark.jars.packages": connector()}
     program = Path(__file__).with_name("store_requests.py")
