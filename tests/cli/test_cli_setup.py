@@ -337,7 +337,7 @@ def test_versions_beside_their_limits(case, monkeypatch):
     there = {"python": "3.11.2", "pyspark": "4.3.0", "pyarrow": "26.0.1", package: found}
     monkeypatch.setattr(versions.platform, "python_version", lambda: there["python"])
     monkeypatch.setattr(versions, "requires", lambda _: STATED)
-    monkeypatch.setattr(versions, "_installed", there.get)
+    monkeypatch.setattr(versions, "_version_of", there.get)
     monkeypatch.setattr(versions, "pyspark_version", lambda: there["pyspark"])
     states = {each.check.lower(): each.state for each in versions.version_findings()}
     # What other machines need is not looked for, and what extras bring is not always needed.

@@ -170,7 +170,7 @@ def test_a_spark_that_has_other_classes_reads_the_rows_alike(lake, many, monkeyp
     def refuse(spark):
         raise Py4JError("there is no such class")
 
-    monkeypatch.setattr(row_sizes, "_made", refuse)
+    monkeypatch.setattr(row_sizes, "_make", refuse)
     kept = BySession()
     monkeypatch.setattr(row_sizes, "_MAKERS", kept)
     with temporary_settings(lake.spark, FEW_BYTES):

@@ -158,7 +158,7 @@ def test_keys_that_others_read_meanwhile_are_not_half_of_them(monkeypatch) -> No
         {"file_path": ["a", "b"], "file_format": ["parquet"] * 2, "record_count": [1, 1]}
     )
     looks = iter([(NOTHING, deletes), (NOTHING, deletes.head(1)), (NOTHING, deletes.head(0))])
-    monkeypatch.setattr(IntegerKeys, "_known", lambda _: next(looks))
+    monkeypatch.setattr(IntegerKeys, "_known_keys", lambda _: next(looks))
     monkeypatch.setattr(costs, "KEY_FILES_HERE", 1)
     field = NestedField(1, "k", LongType(), required=False)
     assert IntegerKeys(FileIO({}), deletes, field).words(None) is None
