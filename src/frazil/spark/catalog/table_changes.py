@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from frazil.errors import UnsupportedError
+from frazil.spark.table import Table
 
 _OF_PROPERTIES: Final = frozenset({"SetProperty", "RemoveProperty"})
 _OF_COLUMNS: Final = frozenset(
@@ -13,7 +15,7 @@ _OF_COLUMNS: Final = frozenset(
 
 
 def alter(table: Any, changes: Any) -> None:
-    """Change a table: its columns in one commit, and its properties in another.
+    """Change a table in one commit, or as a part of the transaction that it is in.
 
     Args:
         changes: Spark's `TableChange` objects.
@@ -26,6 +28,15 @@ def alter(table: Any, changes: Any) -> None:
     lacking = sorted({kind for kind, _ in told} - _OF_PROPERTIES - _OF_COLUMNS)
     if lacking:
         raise UnsupportedError(f"Spark asks for {', '.join(lacking)}: use ALTER TABLE")
+    if isinstance(table, Table):
+        with table.transaction() as transaction:
+            _apply(transaction, told)
+    else:
+        _apply(table, told)
+
+
+def _apply(table: Any, told: Sequence[tuple[str, Any]]) -> None:
+    """Change a table in a transaction."""
     columns = [(kind, each) for kind, each in told if kind in _OF_COLUMNS]
     if columns:
         with table.update_schema() as update:
