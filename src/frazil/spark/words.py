@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,9 @@ from sqlglot.errors import SqlglotError
 
 from frazil.errors import PredicateError, SqlSyntaxError
 from frazil.format.predicates.sql.sql_literals import spark_tokens
+
+QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
+"""With which words a query begins, but for parentheses."""
 
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
@@ -58,6 +61,11 @@ def words_of(text: str) -> tuple[Word, ...]:
     except (SqlglotError, PredicateError, ValueError, IndexError) as error:
         raise SqlSyntaxError(f"the statement cannot be read: {_first_line(error)}") from error
     return tuple(_words(text, tokens))
+
+
+def begins_query(words: Sequence[Word]) -> bool:
+    """Return whether the first word is that of a query, in parentheses or not."""
+    return bool(words) and (words[0].keyword == "(" or words[0].keyword in QUERIES)
 
 
 def _words(text: str, tokens: Iterable[Token]) -> Iterator[Word]:

@@ -27,9 +27,6 @@ _SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "FUNCTIONS", "VARIABLE"})
 _OF_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION", "VARIABLE", "GLOBAL"})
 
 
-_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE"})
-
-
 def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementKind:
     """Return what a statement becomes, by its first words."""
     if controls(text):
@@ -59,11 +56,6 @@ def is_of_pipelines(words: Sequence[Word]) -> bool:
     """Whether a statement defines what a declarative pipeline makes, whose names it resolves."""
     keys = [word.keyword for word in words[:4] if word.keyword not in ("OR", "REFRESH")]
     return keys[:1] == ["CREATE"] and keys[1:2] in (["MATERIALIZED"], ["STREAMING"], ["FLOW"])
-
-
-def is_query(words: Sequence[Word]) -> bool:
-    """Whether a statement that changes nothing is a query."""
-    return bool(words) and words[0].keyword in _QUERIES
 
 
 def changes_after_ctes(text: str) -> bool:

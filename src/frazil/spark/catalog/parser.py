@@ -8,13 +8,11 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 
 from frazil.errors import NoSuchTableError
-from frazil.spark.abilities import substitutes_parameters
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.catalog.commands import (
     command,
     explained,
     is_of_pipelines,
-    is_query,
     kind_of,
     rows_of_call,
     words_or_none,
@@ -29,6 +27,7 @@ from frazil.spark.plans.machine import JavaObject, Machine, answers
 from frazil.spark.plans.relations import written_names
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.statements.listing import StatementKind
+from frazil.spark.words import begins_query
 
 _SCRIPT: Final = "CompoundBody"
 _OF_FUNCTIONS: Final = "SQLFunction"
@@ -81,7 +80,7 @@ class LakeParser(JavaObject):
 
         A Spark that has parameters put in while it parses takes another method for statements.
         """
-        if substitutes_parameters(self.machine.jvm):
+        if self.machine.substitutes_parameters:
             return False
         here = self.machine.jvm.java.lang.Throwable()
         return _OF_FUNCTIONS not in str(
@@ -123,7 +122,7 @@ class LakeParser(JavaObject):
             if kind is StatementKind.CALL:
                 return rows_of_call(self.machine, place.run(text))
             # Functions of a lake are found in the text alone.
-            calls = is_query(words) and may_call(words)
+            calls = begins_query(words) and may_call(words)
             if kind is StatementKind.SHOWN or calls:
                 frame: Any = place.run(text)
                 return frame._jdf.queryExecution().logical()

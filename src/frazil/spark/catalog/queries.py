@@ -18,7 +18,6 @@ from frazil.spark.attached.dataframes.java_options import (
     read_choice,
 )
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
-from frazil.spark.catalog.commands import is_query
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.plans.hidden import rows_with_hidden
 from frazil.spark.plans.relations import PlannedRelation
@@ -28,7 +27,7 @@ from frazil.spark.sql.binding.bound_text import QueriedView
 from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.context import NamedTable, NamedView, TableVersion
 from frazil.spark.sql.query import row_or_rows
-from frazil.spark.words import words_of
+from frazil.spark.words import begins_query, words_of
 
 ROWS: Final = "FRAZIL ROWS "
 """How a text begins that only our parser reads: the name of a table follows, as JSON."""
@@ -60,7 +59,7 @@ def plan_with_rows(place: SessionPlace, plan: Any, text: str, *, whole: bool) ->
     if not bound.relations:
         return plan
     try:
-        rows = row_or_rows(bound) if is_query(words) else bound.all_rows()
+        rows = row_or_rows(bound) if begins_query(words) else bound.all_rows()
     except PySparkException:
         # The mistake is told of the user's own words, by Spark.
         rows = bound.all_rows()

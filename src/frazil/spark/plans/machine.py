@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.later import later
-from frazil.spark.abilities import made_by
+from frazil.spark.abilities import made_by, substitutes_parameters
 from frazil.spark.gateway_errors import Py4JError, Py4JJavaError
 from frazil.spark.plans.sparks_errors import condition_of
 
@@ -82,6 +82,7 @@ class _Root:
         self.to_sequence = jvm.PythonUtils.toSeq
         self.empty_map = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
         self.no_options = self.sql.util.CaseInsensitiveStringMap.empty()
+        self.substitutes_parameters = substitutes_parameters(jvm)
 
 
 _ROOTS: Final[WeakKeyDictionary[Any, _Root]] = WeakKeyDictionary()
@@ -121,6 +122,11 @@ class Machine:
     def no_options(self) -> Any:
         """A read's options where there are none."""
         return self._root.no_options
+
+    @property
+    def substitutes_parameters(self) -> bool:
+        """Whether Spark's parser puts the values of parameters in their places."""
+        return self._root.substitutes_parameters
 
     @property
     def _root(self) -> _Root:

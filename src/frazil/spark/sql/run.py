@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final
 
 from pyspark.sql import DataFrame
 
@@ -28,9 +27,7 @@ from frazil.spark.sql.statements.listing import (
     first_of_a_query,
     statement_of,
 )
-from frazil.spark.words import WordReader
-
-_QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE", "")
+from frazil.spark.words import QUERIES, WordReader
 
 
 def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
@@ -64,7 +61,7 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         reader = WordReader(text)
     first = reader.words[0].keyword
     before, kind = after_ctes(reader) if first == "WITH" else ("", first)
-    if (first in _QUERIES or first == "WITH") and kind not in CHANGES:
+    if (first in QUERIES or first in ("(", "")) and kind not in CHANGES:
         if kind == "FROM" and _inserts(reader):
             return _inserted(context, text, args)
         text, args = with_versions(text, args, spark=context.spark)

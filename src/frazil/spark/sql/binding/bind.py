@@ -52,9 +52,8 @@ from frazil.spark.sql.parsers.spark_parser import parsed_plan, with_variables
 from frazil.spark.sql.parsers.table_name import TableName
 from frazil.spark.sql.qualifiers import cuts_to_short
 from frazil.spark.sql.table_uses import TableUse, tables_in
-from frazil.spark.words import Word, words_of
+from frazil.spark.words import Word, begins_query, words_of
 
-_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "(", "MAP", "REDUCE"})
 DIALECT: Final = "spark"
 """Whose SQL a view must have to be read here."""
 
@@ -369,7 +368,7 @@ def as_sub_query(sql: str) -> str:
         SqlSyntaxError: it is none.
     """
     words = words_of(sql)
-    if not words or words[0].keyword not in _QUERIES:
+    if not begins_query(words):
         found = words[0].text if words else "nothing"
         raise SqlSyntaxError(f"a view is made of a query, which does not begin with {found!r}")
     while words and words[-1].keyword == ";":

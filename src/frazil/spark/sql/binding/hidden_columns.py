@@ -17,9 +17,8 @@ from frazil.spark.session.temporary_views import make_temporary_view
 from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.failures import place_in_the_users_text
 from frazil.spark.sql.parameters import Args
-from frazil.spark.words import Word
+from frazil.spark.words import QUERIES, Word, begins_query
 
-_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
 _CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _BETWEEN: Final = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
 _UNRESOLVED: Final = "UNRESOLVED_COLUMN"
@@ -47,7 +46,7 @@ def scopes_of(words: Sequence[Word]) -> list[Scope]:
             frames[-1][1] += 1
         scopes.append(tuple((begin, count) for begin, count in frames))
         if key == "(":
-            begins = next((w.keyword for w in words[at + 1 :] if w.keyword != "("), "") in _QUERIES
+            begins = next((w.keyword for w in words[at + 1 :] if w.keyword != "("), "") in QUERIES
             opened.append(begins)
             if begins:
                 frames.append([at, 0])
@@ -142,8 +141,7 @@ def hidden_names(words: Sequence[Word], spark: SparkSession) -> tuple[str, ...]:
 
 def is_only_a_query(words: Sequence[Word]) -> bool:
     """Return whether Spark can analyse a text and do nothing else."""
-    first = words[0].keyword if words else ""
-    return first in {*_QUERIES, "("} and not any(word.keyword in _CHANGES for word in words)
+    return begins_query(words) and not any(word.keyword in _CHANGES for word in words)
 
 
 def unresolved_place(

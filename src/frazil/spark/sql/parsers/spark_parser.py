@@ -9,7 +9,6 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from frazil.spark.abilities import substitutes_parameters
 from frazil.spark.plans.machine import Machine
 from frazil.spark.session.by_session import BySession
 from frazil.spark.sql.parameters import Args
@@ -64,7 +63,7 @@ def parsed_plan(spark: SparkSession, text: str, args: Args = None) -> Any:
             args if isinstance(args, Mapping) else {f"_{at}": each for at, each in enumerate(args)}
         )
         values = {key: own.expression(F.lit(value)._jc) for key, value in given.items()}
-        if not substitutes_parameters(machine.jvm):
+        if not machine.substitutes_parameters:
             plan, in_order = parser.parsePlan(text), machine.sequence(values.values())
             analysis = machine.catalyst.analysis
             if not is_named:

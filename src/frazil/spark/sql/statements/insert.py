@@ -32,9 +32,8 @@ from frazil.spark.sql.statements.target import (
     target_of,
 )
 from frazil.spark.types import type_to_spark
-from frazil.spark.words import WordReader, words_of
+from frazil.spark.words import QUERIES, WordReader, words_of
 
-_QUERIES: Final = ("SELECT", "VALUES", "FROM", "TABLE", "WITH", "MAP", "REDUCE")
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -65,10 +64,10 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     where = None
     replaced: tuple[str, ...] | None = None
     if reader.takes("REPLACE", "WHERE"):
-        where = expressions.bound(reader.until(*_QUERIES))
+        where = expressions.bound(reader.until(*QUERIES))
     elif reader.takes("REPLACE", "USING"):
         replaced = names_inside(reader)
-    if not (reader.sees_one_of(*_QUERIES) or reader.sees("(")):
+    if not (reader.sees_one_of(*QUERIES) or reader.sees("(")):
         raise reader.error("a query is expected")
     given = _static(target, partition)
     names = _columns(target.schema, columns, given)
@@ -112,7 +111,7 @@ def _is_query(reader: WordReader) -> bool:
     inner.at = reader.at
     while inner.takes("("):
         pass
-    return inner.sees_one_of(*_QUERIES)
+    return inner.sees_one_of(*QUERIES)
 
 
 def _partition_spec(reader: WordReader) -> dict[str, str | None]:
