@@ -21,7 +21,8 @@ from frazil.spark.catalog.sessions import (
     served_place,
     served_sessions,
 )
-from frazil.spark.catalog.thrift.service import list_lakes
+from frazil.spark.catalog.shutdown import Shutdown
+from frazil.spark.catalog.thrift.service import has_statements, list_lakes
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.machine import Machine, machine_of, value_of
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 else:
     answer_requests = later("frazil.spark.catalog.connect.interception", "answer_requests")
 
-_NANOSECONDS: Final = 1_000_000_000
 _TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
 
 _THRIFT_LOGINS: Final = ("LDAP", "KERBEROS")
@@ -134,7 +134,8 @@ class SparkServer:
         self._machine: Machine = machine_of(spark)
         self._listening = listening
         self._thrift: Any = None
-        self._of_thrift: Any = None
+        self._operations: Any = None
+        self._shutdown = Shutdown()
         self._thrift_thread: Any = None
         self._missing: dict[str, float] = {}
         serve_sessions(spark, attach)
@@ -152,7 +153,7 @@ class SparkServer:
             if self._listening.token:
                 context.conf().set(_TOKEN, self._listening.token)
             self._connect.start(context)
-            answer_requests(self._machine, served_place)
+            answer_requests(self._machine, served_place, self._shutdown)
         if self._listening.thrift is not None:
             context = session._jsparkSession.newSession().sqlContext()
             for name in ("bind.host", "port"):
@@ -162,11 +163,11 @@ class SparkServer:
             self._thrift = found = thrift.startWithContext(context)
             if self._listening.thrift_login != "KERBEROS":
                 # There the processor that answers a call is what knows the user.
-                list_lakes(self._machine, found)
+                list_lakes(self._machine, found, self._shutdown)
             self._thrift_thread = value_of(value_of(found, "thriftCLIService"), "serverThread")
             for name in ("cliService", "sessionManager", "sparkSqlOperationManager"):
                 found = value_of(found, name)
-            self._of_thrift = value_of(found, "sessionToContexts")
+            self._operations = found
 
     def forget_closed(self, *, after: float = 60.0) -> None:
         """Drop what is kept of sessions that are closed, and roll back what they have begun.
@@ -188,8 +189,9 @@ class SparkServer:
         if self._listening.connect is not None:
             sessions = self._connect.sessionManager().listActiveSessions()
             found |= {str(sessions.apply(i).serverSessionId()) for i in range(sessions.size())}
-        if self._of_thrift is not None:
-            found |= {str(each.sessionUUID()) for each in self._of_thrift.values()}
+        if self._operations is not None:
+            contexts = value_of(self._operations, "sessionToContexts").values()
+            found |= {str(each.sessionUUID()) for each in contexts}
         return found
 
     def status(self) -> str:
@@ -214,18 +216,23 @@ class SparkServer:
         return getattr(getattr(service, "SparkConnectService$"), "MODULE$")
 
     def stop(self, *, seconds: float) -> None:
-        """Answer no new statement, let those that run end, and stop Spark.
+        """Begin no new statement, let those that run end, and stop Spark.
 
         Args:
             seconds: how long to wait for them.
         """
-        some = self._machine.jvm.scala.Some
+        self._shutdown.begin(self._has_statements, seconds=seconds)
         if self._listening.connect is not None:
-            # A number beyond 32 bits is one of Java's long ones.
-            time = max(int(seconds * _NANOSECONDS), 1 << 32)
-            self._connect.stop(
-                some(time), some(self._machine.jvm.java.util.concurrent.TimeUnit.NANOSECONDS)
-            )
+            some, unit = self._machine.jvm.scala.Some, self._machine.jvm.java.util.concurrent
+            # Calls that are no statements: Java's number is a long one.
+            self._connect.stop(some(1 << 32), some(unit.TimeUnit.NANOSECONDS))
         if self._thrift is not None:
             self._thrift.stop()
         self._spark.stop()
+
+    def _has_statements(self) -> bool:
+        """Whether a client's statement runs, or its answer is read."""
+        of_connect = self._listening.connect is not None and bool(
+            self._connect.listActiveExecutions().isRight()
+        )
+        return of_connect or (self._operations is not None and has_statements(self._operations))

@@ -128,6 +128,14 @@ class ClientRequest:
         return _wrapped(_COMMAND, COMMAND, data)
 
 
+def begins_statement(data: bytes, kind: Any) -> bool:
+    """Whether a request asks for more than a schema, or the values that a change has returned."""
+    if kind is not base_pb2.ExecutePlanRequest.DESCRIPTOR:
+        return False
+    plan = base_pb2.ExecutePlanRequest.FromString(data).plan
+    return not plan.root.HasField("local_relation")
+
+
 def is_of_pipeline(data: Data, kind: Any) -> bool:
     """Return whether a request is about a declarative pipeline."""
     plan = values_of(data, kind).get("plan")

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from frazil.spark.catalog.shutdown import REFUSAL, Shutdown
 from frazil.spark.catalog.thrift.lists import LIST
 from frazil.spark.plans.machine import JavaObject, Machine, answers, field_of, value_of
 
 _BINARY: Final = "ThriftBinaryCLIService"
+_READS_ON: Final = 2_000
+"""Milliseconds in which a client asks for the next rows of a result."""
 
 
 class ListingService(JavaObject):
-    """Hands each call on to Spark's service, but for the lists."""
+    """Hands each call on to Spark's service, but for the lists, and for statements at the end."""
 
-    def __init__(self, machine: Machine, theirs: Any) -> None:
+    def __init__(self, machine: Machine, theirs: Any, shutdown: Shutdown) -> None:
         self.machine = machine
         self._theirs = theirs
+        self._shutdown = shutdown
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "Java":
             raise AttributeError(name)
         return getattr(self._theirs, name)
+
+    @answers()
+    def ExecuteStatement(self, request: Any) -> Any:
+        """Begin a statement."""
+        if not self._shutdown.is_begun:
+            return self._theirs.ExecuteStatement(request)
+        status = self._kinds.TStatus(self._kinds.TStatusCode.ERROR_STATUS)
+        status.setErrorMessage(REFUSAL)
+        return self._kinds.TExecuteStatementResp(status)
 
     @answers()
     def GetCatalogs(self, request: Any) -> Any:
@@ -76,7 +90,7 @@ class ListingService(JavaObject):
         statement = self._kinds.TExecuteStatementReq(
             request.getSessionHandle(), LIST + json.dumps(asked)
         )
-        found = self._theirs.ExecuteStatement(statement)
+        found = self.ExecuteStatement(statement)
         made = answer(found.getStatus())
         if found.getOperationHandle() is not None:
             made.setOperationHandle(found.getOperationHandle())
@@ -88,14 +102,28 @@ class ListingService(JavaObject):
         implements: Final = ["org.apache.hive.service.rpc.thrift.TCLIService$Iface"]
 
 
-def list_lakes(machine: Machine, server: Any) -> bool:
+def list_lakes(machine: Machine, server: Any, shutdown: Shutdown) -> bool:
     """Have a Thrift server that runs list the lakes; False where its transport does not let us."""
     front = value_of(server, "thriftCLIService")
     if str(front.getClass().getSimpleName()) != _BINARY:
         return False
-    service = ListingService(machine, front)
+    service = ListingService(machine, front, shutdown)
     processor = machine.jvm.org.apache.hive.service.auth.TSetIpAddressProcessor(service)
     listener = value_of(front, "server")
     factory = machine.jvm.org.apache.thrift.TProcessorFactory(processor)
     field_of(listener, "processorFactory_").set(listener, factory)
     return True
+
+
+def has_statements(manager: Any) -> bool:
+    """Whether a statement runs, or a client reads what one has found.
+
+    Args:
+        manager: of the server's operations. It keeps those too that a client forgot to close.
+    """
+    since = time.time() * 1_000 - _READS_ON
+    return any(
+        not (each.isFinished() or each.isFailed() or each.isCanceled())
+        or each.getLastAccessTime() > since
+        for each in list(value_of(manager, "handleToOperation").values())
+    )
