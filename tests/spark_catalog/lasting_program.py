@@ -1,4 +1,7 @@
-"""Many statements of one session of a server; prints what both processes hold, in megabytes."""
+"""Many statements of one session of a server; prints what both processes hold, in megabytes.
+
+The first argument is ``lake``, or ``plain``: then the table is Spark's own, of Parquet files.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,20 @@ CYCLE = [
 ]
 """Statements that cost little, each of another kind."""
 CHANGES = ["INSERT INTO lake.db.t VALUES (2)", "DELETE FROM lake.db.t WHERE id = 2"]
+FIRST = [
+    "CREATE NAMESPACE lake.db",
+    "CREATE TABLE lake.db.t (id BIGINT) USING iceberg",
+    "INSERT INTO lake.db.t VALUES (1)",
+]
+PLAIN = {
+    "NAMESPACE lake.db": "NAMESPACE spark_catalog.db",
+    "USING iceberg": "USING parquet",
+    "lake.db.t": "spark_catalog.db.t",
+    "USE lake.db": "USE spark_catalog.db",
+    " VERSION AS OF 'main'": "",
+    "DELETE FROM spark_catalog.db.t WHERE id = 2": "INSERT OVERWRITE spark_catalog.db.t VALUES (1)",
+}
+"""What a statement has for what, where the table is Spark's own."""
 EVERY = 250
 """So many statements stand between two changes."""
 
@@ -49,23 +66,33 @@ def held(spark: Any) -> dict[str, float]:
     }
 
 
-def main(*marks: str) -> None:
+def plain(text: str) -> str:
+    """A statement for a table of Spark's own."""
+    for ours, theirs in PLAIN.items():
+        text = text.replace(ours, theirs)
+    return text
+
+
+def main(kind: str, *marks: str) -> None:
     """Run statements, and say at some of their numbers what is held."""
     spark = local_session(config={"spark.sql.catalogImplementation": "in-memory", **SETTINGS})
-    serve_sessions(spark, configured_lakes().attach)
     session: Any = spark
+    if kind == "lake":
+        serve_sessions(spark, configured_lakes().attach)
     served = session._jsparkSession.newSession()
-    for text in ("CREATE NAMESPACE lake.db", "CREATE TABLE lake.db.t (id BIGINT)"):
+    cycle, changes, first = CYCLE, CHANGES, FIRST
+    if kind == "plain":
+        cycle, changes, first = (list(map(plain, each)) for each in (CYCLE, CHANGES, FIRST))
+    for text in first:
         served.sql(text)
-    served.sql("INSERT INTO lake.db.t VALUES (1)")
-    number = changes = 0
+    number = changed = 0
     for mark in map(int, marks):
         while number < mark:
-            served.sql(CYCLE[number % len(CYCLE)])
+            served.sql(cycle[number % len(cycle)])
             number += 1
             if number % EVERY == 0:
-                served.sql(CHANGES[changes % 2])
-                changes += 1
+                served.sql(changes[changed % 2])
+                changed += 1
         print(json.dumps({"statements": number, **held(spark)}), flush=True)
 
 
