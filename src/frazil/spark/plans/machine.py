@@ -29,6 +29,9 @@ else:
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
 """A condition of Spark's that is nothing but a text."""
 
+_MOST_NAMES: Final = 1_000
+"""So many names are kept as the virtual machine has them."""
+
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -83,6 +86,16 @@ class _Root:
         self.empty_map = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
         self.no_options = self.sql.util.CaseInsensitiveStringMap.empty()
         self.substitutes_parameters = substitutes_parameters(jvm)
+        self.name_parts: dict[tuple[str, ...], Any] = {}
+
+    def sequence_of_parts(self, parts: tuple[str, ...]) -> Any:
+        """Return the sequence of a name's parts, which is made once."""
+        found = self.name_parts.get(parts)
+        if found is None:
+            if len(self.name_parts) >= _MOST_NAMES:
+                self.name_parts.clear()
+            found = self.name_parts[parts] = self.to_sequence(list(parts))
+        return found
 
 
 _ROOTS: Final[WeakKeyDictionary[Any, _Root]] = WeakKeyDictionary()
@@ -139,6 +152,10 @@ class Machine:
         """Return values as an immutable sequence of Scala."""
         return self._root.to_sequence(list(values))
 
+    def name_parts(self, parts: Sequence[str]) -> Any:
+        """Return the parts of a name as an immutable sequence of Scala, which is kept."""
+        return self._root.sequence_of_parts(tuple(parts))
+
     def texts(self, values: Sequence[str]) -> Any:
         """Return an array of strings."""
         return self.array(self.jvm.java.lang.String, values)
@@ -171,7 +188,7 @@ class Machine:
     def named(self, plan: Any, names: Sequence[str]) -> Any:
         """Return a plan whose columns are found by the name of a table, with all before it, too."""
         *qualifier, last = names
-        alias = self.catalyst.AliasIdentifier(last, self.sequence(qualifier))
+        alias = self.catalyst.AliasIdentifier(last, self.name_parts(qualifier))
         return self.catalyst.plans.logical.SubqueryAlias(alias, plan)
 
     def frame(self, spark: SparkSession, session: Any, plan: Any) -> DataFrame:

@@ -243,7 +243,7 @@ def _relation(node: Any, kind: str, alias: str | None) -> PlannedRelation | None
 def _unresolved(machine: Machine, parts: Sequence[str]) -> Any:
     """A relation of that name without options."""
     kind = machine.catalyst.analysis.UnresolvedRelation
-    return kind(machine.sequence(parts), machine.no_options, False)
+    return kind(machine.name_parts(parts), machine.no_options, False)
 
 
 def _scopes_of(node: Any, ctes: frozenset[str]) -> Iterator[tuple[Any, str, frozenset[str]]]:

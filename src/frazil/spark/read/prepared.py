@@ -25,7 +25,7 @@ from frazil.spark.files.parquet.file_log import READING_SETTINGS
 from frazil.spark.files.parquet.locations import LOCATION_SETTINGS
 from frazil.spark.files.projection import Projection
 from frazil.spark.read.result_columns import ScanColumn
-from frazil.spark.session.facts import is_connect
+from frazil.spark.session.facts import given_settings, is_connect
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
@@ -160,8 +160,7 @@ class ReadRequest:
 def settings_of(spark: SparkSession, io: FileIO) -> tuple[str | None, ...]:
     """The settings that say how files are handed to Spark, and a tag of what reaches them."""
     names = (*READING_SETTINGS, *LOCATION_SETTINGS, FOOTERS_SETTING)
-    settings = (spark.conf.get(name, None) for name in names)
-    return (*settings, os.path.abspath(""), access_tag(spark, io))
+    return (*given_settings(spark, names), os.path.abspath(""), access_tag(spark, io))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

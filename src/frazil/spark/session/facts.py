@@ -23,6 +23,9 @@ from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.caches import CACHE_SIZES, Caches
 
+_BETWEEN: Final = "\x01"
+"""Stands in no setting."""
+
 READ_SETTINGS: Final[Mapping[str, str]] = {
     # Columns of a Parquet file are found by field id, never by name (SPEC rule 52).
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -59,6 +62,19 @@ def prepare_session(spark: SparkSession) -> None:
         if spark.conf.get(key, None) != value:
             spark.conf.set(key, value)
     _use_this_python(spark)
+
+
+def given_settings(spark: SparkSession, names: Sequence[str]) -> tuple[str | None, ...]:
+    """Return what the user gave settings that have no default; None for those that are not given.
+
+    A classic session is asked for all that it has at once.
+    """
+    if is_connect(spark):
+        return tuple(spark.conf.get(name, None) for name in names)
+    session: Any = spark
+    text = str(session._jsparkSession.conf().getAll().mkString(_BETWEEN))
+    given = dict(each.partition(" -> ")[::2] for each in text.split(_BETWEEN))
+    return tuple(given.get(name) for name in names)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:

@@ -236,7 +236,7 @@ def _of_other_name(machine: Machine, relation: PlannedRelation, parts: Sequence[
     is_at = relation.version is not None or relation.timestamp is not None
     options = (node.relation() if is_at else node).options()
     unresolved = machine.catalyst.analysis.UnresolvedRelation
-    made = unresolved(machine.sequence(parts), options, False)
+    made = unresolved(machine.name_parts(parts), options, False)
     if is_at:
         made = node.copy(made, node.timestamp(), node.version())
     return made if relation.alias is None else machine.named(made, (relation.alias,))
