@@ -7,11 +7,18 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 
 from frazil.spark.attached.catalog_methods import CATALOG_METHODS
 from frazil.spark.attached.dataframes.actions import ACTIONS, iterate_rows, run_action
 from frazil.spark.attached.dataframes.batch_reads import LakeReader, read_table
+from frazil.spark.attached.dataframes.hidden_columns import (
+    OF_GROUPS,
+    OPERATIONS,
+    column_of,
+    session_of,
+    with_hidden,
+)
 from frazil.spark.attached.dataframes.merges import LakeMergeWriter
 from frazil.spark.attached.dataframes.stream_reads import LakeStreamReader
 from frazil.spark.attached.dataframes.stream_writes import LakeStreamWriter
@@ -24,7 +31,14 @@ from frazil.spark.attached.statements import run_statement
 
 def classic_hooks() -> Hooks:
     """Return what is replaced for sessions with a virtual machine beside them."""
-    return _hooks("pyspark.sql.session", "pyspark.sql.classic.dataframe", "pyspark.sql.catalog")
+    hooks = _hooks("pyspark.sql.session", "pyspark.sql.classic.dataframe", "pyspark.sql.catalog")
+    frame: type = importlib.import_module("pyspark.sql.classic.dataframe").DataFrame
+    return [
+        *hooks,
+        *((frame, Hook(name, with_hidden, session_of)) for name in OPERATIONS),
+        (frame, Hook("__getitem__", column_of, session_of)),
+        *((GroupedData, Hook(name, with_hidden, session_of)) for name in OF_GROUPS),
+    ]
 
 
 def connect_hooks() -> Hooks:

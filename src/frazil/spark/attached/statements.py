@@ -16,6 +16,7 @@ from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, con
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.results import nothing, table_of
 from frazil.spark.sql.run import run_sql
@@ -51,6 +52,11 @@ def run_statement(
         AnalysisException, ParseException: of Spark, or as Spark has them.
         FrazilError: what the method behind the statement raises.
     """
+    if is_immediate(sqlQuery) and not _spark_knows(names):
+        # Spark looks for names within a text by itself: of a lake in use it does not know.
+        return run_statement(
+            names, plain, spark, immediate_statement(spark, sqlQuery, args), None, **kwargs
+        )
     if controls(sqlQuery):
         with sparks_errors():
             return _control(names, sqlQuery)
@@ -85,8 +91,12 @@ def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
 
     A transaction is a thread's, and the virtual machine calls back in another one.
     """
-    is_known = names.in_spark and names.lake is None and names.begun is None
-    return is_known and _is_sparks(names, words)
+    return _spark_knows(names) and _is_sparks(names, words)
+
+
+def _spark_knows(names: SessionNames) -> bool:
+    """Whether Spark itself finds the lakes, none of which is in use or in a transaction."""
+    return names.in_spark and names.lake is None and names.begun is None
 
 
 def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from frazil.spark.schemas.schema_like import SchemaLike
     from frazil.spark.session.facts import prepare_session, take_cache_sizes
     from frazil.spark.sql.context import CurrentNamespace, SqlContext
+    from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
     from frazil.spark.sql.run import run_sql
     from frazil.spark.stream.source.options import StreamSettings
     from frazil.spark.table import Table
@@ -58,6 +59,9 @@ else:
     )
     CurrentNamespace, SqlContext = later(
         "frazil.spark.sql.context", "CurrentNamespace", "SqlContext"
+    )
+    immediate_statement, is_immediate = later(
+        "frazil.spark.sql.execute_immediate", "immediate_statement", "is_immediate"
     )
     run_sql = later("frazil.spark.sql.run", "run_sql")
     Table = later("frazil.spark.table", "Table")
@@ -409,6 +413,8 @@ class Lake(
             >>> lake.sql("SELECT city, count(*) FROM db.trips WHERE fare > :f GROUP BY 1", {"f": 9})
             >>> lake.sql("SELECT t.fare FROM db.trips t JOIN {new} n ON t.id = n.id", new=df)
         """
+        if is_immediate(statement):
+            return self.sql(immediate_statement(self.spark, statement, args), None, **frames)
         found = self._transactions.run(statement, args, frames)
         if found is not None:
             return found

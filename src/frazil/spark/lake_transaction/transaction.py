@@ -14,6 +14,7 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike
 from frazil.spark.sql.context import CurrentNamespace, SqlContext
+from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
 from frazil.spark.sql.run import run_sql
 from frazil.spark.table import Table
 from frazil.spark.transaction.table import TransactionTable
@@ -126,6 +127,8 @@ class LakeTransaction(OnDriver, CommittedAtEnd):
             ...     tx.sql("DELETE FROM db.trips WHERE fare = 0")
         """
         self._tables.check_open()
+        if is_immediate(statement):
+            return self.sql(immediate_statement(self._tables.spark, statement, args), **frames)
         first = _first_words(statement)
         if first[:1] == ("CALL",):
             raise UnsupportedError("a transaction cannot hold a CALL: run it before or after")

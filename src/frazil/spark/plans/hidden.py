@@ -9,7 +9,7 @@ two are the same it does not renew in a tag.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,25 +29,52 @@ _RELATIONS: Final = frozenset({"UnresolvedRelation", "RelationTimeTravel"})
 
 def marked(machine: Machine, plan: Any, names: Collection[str]) -> Any:
     """Return a plan whose columns of some names are marked as hidden."""
-    types = machine.sql.types
-
-    def metadata(column: Any) -> Any:
-        if str(column.name()) not in names:
-            return None
-        builder = types.MetadataBuilder().withMetadata(column.metadata())
-        return builder.putBoolean(_IS_METADATA, True).build()
-
-    columns = elements(plan.output())
-    named = ((each, str(each.name()), metadata(each)) for each in columns)
+    named = (
+        (each, str(each.name()), _as_hidden(machine, each) if str(each.name()) in names else None)
+        for each in elements(plan.output())
+    )
     return _anew(machine, plan, named)
 
 
 def hidden(machine: Machine, plan: Any) -> Any:
     """Return a plan whose marked columns are found by their names alone."""
-    project = machine.catalyst.plans.logical.Project
     shown, tagged = _apart(plan)
-    made = project(machine.sequence(shown), plan)
-    made.setTagValue(project.hiddenOutputTag(), machine.sequence(tagged))
+    made = machine.catalyst.plans.logical.Project(machine.sequence(shown), plan)
+    made.setTagValue(machine.hidden_tag, machine.sequence(tagged))
+    return made
+
+
+def marked_columns(
+    machine: Machine, plan: Any, named: Iterable[tuple[Any, Any]], hidden_columns: Iterable[Any]
+) -> Any:
+    """Return a plan's columns by the names and ids of other ones, and hidden ones after these.
+
+    Args:
+        named: columns of the plan, each with the one that it stands for.
+        hidden_columns: others of it, which get ids of their own.
+    """
+    made = [
+        _alias(machine, column, str(other.name()), other.exprId(), other.metadata())
+        for column, other in named
+    ]
+    made += [
+        _alias(machine, column, str(column.name()), None, _as_hidden(machine, column))
+        for column in hidden_columns
+    ]
+    return machine.catalyst.plans.logical.Project(machine.sequence(made), plan)
+
+
+def hidden_above(machine: Machine, plan: Any, shown: int, before: Any) -> Any:
+    """Return a plan's first columns; those after them are found by their names alone.
+
+    Args:
+        shown: how many are the first ones.
+        before: a node whose tags the new one has too.
+    """
+    columns = list(elements(plan.output()))
+    made = machine.catalyst.plans.logical.Project(machine.sequence(columns[:shown]), plan)
+    made.copyTagsFrom(before)
+    made.setTagValue(machine.hidden_tag, machine.sequence(columns[shown:]))
     return made
 
 
@@ -76,13 +103,18 @@ class DeletedPlaces:
 
     def named_in(self, plan: Any) -> DeletedPlaces:
         """Return the places whose column is named in an analysed plan."""
-        told = (True, False, _ALL, False)
-        text = str(made_by(plan.treeString, (*told, False), told))
+        text = whole_text(plan)
         at = (n for n, each in enumerate(self.ids) if each is not None and _names(text, each))
         return DeletedPlaces(frozenset(at))
 
 
 _ALL: Final = 1 << 30
+
+
+def whole_text(plan: Any) -> str:
+    """Return the text of a plan with all columns of each node."""
+    told = (True, False, _ALL, False)
+    return str(made_by(plan.treeString, (*told, False), told))
 
 
 def _names(text: str, column: int) -> bool:
@@ -111,20 +143,28 @@ def _apart(plan: Any) -> tuple[list[Any], list[Any]]:
 
 def _anew(machine: Machine, plan: Any, columns: Iterator[tuple[Any, str, Any]]) -> Any:
     """A plan with columns of its own: of which, by what name, and with what metadata."""
-    expressions, none = machine.catalyst.expressions, machine.jvm.scala.Option.empty()
-    nothing, some = machine.sequence(()), machine.jvm.scala.Some
-    made = [
-        expressions.Alias(
-            column,
-            name,
-            expressions.NamedExpression.newExprId(),
-            nothing,
-            none if metadata is None else some(metadata),
-            nothing,
-        )
-        for column, name, metadata in columns
-    ]
+    made = [_alias(machine, column, name, None, metadata) for column, name, metadata in columns]
     return machine.catalyst.plans.logical.Project(machine.sequence(made), plan)
+
+
+def _alias(machine: Machine, column: Any, name: str, column_id: Any, metadata: Any) -> Any:
+    """A column by a name: with an id, a new one without; and with metadata, its own without."""
+    expressions, nothing = machine.catalyst.expressions, machine.sequence(())
+    scala = machine.jvm.scala
+    return expressions.Alias(
+        column,
+        name,
+        expressions.NamedExpression.newExprId() if column_id is None else column_id,
+        nothing,
+        scala.Option.empty() if metadata is None else scala.Some(metadata),
+        nothing,
+    )
+
+
+def _as_hidden(machine: Machine, column: Any) -> Any:
+    """The metadata of a column with the mark of one that no star means."""
+    builder = machine.sql.types.MetadataBuilder().withMetadata(column.metadata())
+    return builder.putBoolean(_IS_METADATA, True).build()
 
 
 class _Places(JavaObject):

@@ -87,6 +87,10 @@ class _Root:
         self.no_options = self.sql.util.CaseInsensitiveStringMap.empty()
         self.substitutes_parameters = substitutes_parameters(jvm)
         self.name_parts: dict[tuple[str, ...], Any] = {}
+        tag = self.sql.catalyst.trees.TreeNodeTag
+        self.table_mark = tag("frazil_table")
+        self.plan_id = tag("plan_id")
+        self.hidden_tag = self.sql.catalyst.plans.logical.Project.hiddenOutputTag()
 
     def sequence_of_parts(self, parts: tuple[str, ...]) -> Any:
         """Return the sequence of a name's parts, which is made once."""
@@ -140,6 +144,21 @@ class Machine:
     def substitutes_parameters(self) -> bool:
         """Whether Spark's parser puts the values of parameters in their places."""
         return self._root.substitutes_parameters
+
+    @property
+    def table_mark(self) -> Any:
+        """The tag of a node that tells of which table its rows are."""
+        return self._root.table_mark
+
+    @property
+    def plan_id(self) -> Any:
+        """Spark's tag of a plan that has an id, and of a column that is looked for in it."""
+        return self._root.plan_id
+
+    @property
+    def hidden_tag(self) -> Any:
+        """Spark's tag of a node that tells of its hidden columns."""
+        return self._root.hidden_tag
 
     @property
     def _root(self) -> _Root:

@@ -46,6 +46,17 @@ _SAID: Final = (str, int, float, bytes, Decimal, date, time, timedelta, UUID, li
 Args = Mapping[str, Any] | Sequence[Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class LiteralText:
+    """A value as SQL already says it.
+
+    Attributes:
+        text: a constant expression.
+    """
+
+    text: str
+
+
 def with_literals(
     text: str, args: Args, *, spark: SparkSession | None = None, first: int = 0
 ) -> str:
@@ -204,6 +215,8 @@ def _in_order(words: Sequence[Word], args: Sequence[Any]) -> list[_Parameter]:
 def _literal(value: Any, spark: SparkSession | None) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, LiteralText):
+        return value.text
     if isinstance(value, list | tuple):
         return f"array({', '.join(_literal(each, spark) for each in value)})"
     if isinstance(value, dict):

@@ -12,10 +12,12 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.attached.dataframes.java_options import Given, read_choice
 from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
+from frazil.spark.attached.dataframes.table_mark import TableMark
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.attached.statements import Plain
 from frazil.spark.plans.sparks_errors import sparks_errors
-from frazil.spark.session.facts import prepare_session
+from frazil.spark.scan import Scan
+from frazil.spark.session.facts import is_connect, prepare_session
 from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.query import query
 from frazil.spark.table import Table
@@ -27,7 +29,7 @@ class LakeReader(ReadsLakes):
     def _frazil_at(self, place: str) -> DataFrame:
         """The rows of a table by its folder."""
         with sparks_errors():
-            return self._frazil_read(NamedTable(table_at(self._frazil_session, place)))
+            return self._frazil_read(NamedTable(table_at(self._frazil_session, place)), place)
 
     def _frazil_rows(self, parts: Identifier) -> DataFrame | None:
         """The rows of a lake's table; None where the name is that of a temporary view."""
@@ -37,11 +39,11 @@ class LakeReader(ReadsLakes):
                 if self._frazil_given.values:
                     raise UnsupportedError(f"the view {shown(parts)} is read without options")
                 return rows_of_view(self._frazil_names, self._frazil_session, parts)
-            return None if named is None else self._frazil_read(named).alias(parts[-1])
+            return None if named is None else self._frazil_read(named, parts)
 
-    def _frazil_read(self, named: NamedTable) -> DataFrame:
+    def _frazil_read(self, named: NamedTable, place: Identifier | str) -> DataFrame:
         self._frazil_refuse_schema()
-        return rows_of_choice(named, self._frazil_given)
+        return _marked_rows(self._frazil_names, named, self._frazil_given, place)
 
 
 def read_table(
@@ -62,7 +64,7 @@ def read_table(
             if isinstance(named, NamedView):
                 return rows_of_view(names, spark, parts)
             if named is not None:
-                return rows_of_choice(named, Given()).alias(parts[-1])
+                return _marked_rows(names, named, Given(), parts)
     found: DataFrame = plain(spark, tableName)
     return found
 
@@ -97,6 +99,32 @@ def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
         ValidationError: the options do not go together.
     """
+    found = _read_of_choice(named, given)
+    return found.to_df() if isinstance(found, Scan) else found
+
+
+def _marked_rows(
+    names: SessionNames, named: NamedTable, given: Given, place: Identifier | str
+) -> DataFrame:
+    """The rows that a reader's options ask for, which tell of which table they are.
+
+    Args:
+        place: the name that the reader says, by which they are called; or the table's folder.
+    """
+    found = _read_of_choice(named, given)
+    rows = found.to_df() if isinstance(found, Scan) else found
+    where: Identifier | str = place
+    if not isinstance(place, str):
+        rows = rows.alias(place[-1])
+        lake = names.of(place)
+        assert lake is not None
+        where = (lake[0].name, *named.table.identifier)
+    if not isinstance(found, Scan) or is_connect(rows.sparkSession):
+        return rows
+    return TableMark.of(where, named.table.metadata, found).on(rows)
+
+
+def _read_of_choice(named: NamedTable, given: Given) -> Scan | DataFrame:
     table = named.table
     choice = read_choice(given, table.metadata)
     if choice.start is not None:
@@ -110,7 +138,7 @@ def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:
     version = choice.version if choice.version.arguments else named.version
     if named.metadata_table is not None:
         return named.metadata_rows(version)
-    return table.scan(**version.arguments).to_df()
+    return table.scan(**version.arguments)
 
 
 def table_at(spark: SparkSession, place: str) -> Table:

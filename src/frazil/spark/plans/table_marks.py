@@ -1,0 +1,140 @@
+"""Marks in a plan that tell which rows of a table stand there, and hidden columns by these.
+
+A DataFrame's plan has no hidden columns: of those that Spark would know by a tag of a node, it
+renews none where a DataFrame is joined with itself. So they come into a plan that Spark has read
+but for their names, in which each side has columns of its own, and no tag is left in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from frazil.spark.plans.hidden import hidden_above, marked_columns
+from frazil.spark.plans.machine import JavaObject, Machine, elements
+
+_ALIAS: Final = "SubqueryAlias"
+_PROJECT: Final = "Project"
+
+MarkedRows = tuple[str, Any, int]
+"""What a mark tells, the plan of its rows with hidden columns after the table's own, and how many
+are its own."""
+
+
+def mark(machine: Machine, plan: Any, text: str) -> None:
+    """Let a plan tell which rows it is of."""
+    plan.setTagValue(machine.table_mark, text)
+
+
+def marks_in(machine: Machine, plan: Any) -> Iterator[str]:
+    """Yield what the marks in a plan tell, each as often as it is there."""
+    for node in _above_tables(machine, plan):
+        found = node.getTagValue(machine.table_mark)
+        if found.isDefined():
+            yield str(found.get())
+
+
+def with_hidden_columns(machine: Machine, plan: Any, rows: Sequence[MarkedRows]) -> Any:
+    """Return a plan in which hidden columns are found by their names above each marked node.
+
+    Args:
+        plan: not analysed to its end, with columns of its own at each place of a table.
+        rows: of the places, each with columns of their own.
+
+    Returns:
+        The plan, to be analysed and then given to `forget_hidden`.
+    """
+    return plan.transformUpWithSubqueries(_MarkedPlaces(machine, rows))
+
+
+def forget_hidden(machine: Machine, plan: Any) -> None:
+    """Have an analysed plan's hidden columns found no more: what is made of it may renew them."""
+    tag = machine.hidden_tag
+    for node in _above_tables(machine, plan):
+        if _kind(node) == _PROJECT:
+            node.unsetTagValue(tag)
+
+
+def _above_tables(machine: Machine, node: Any) -> Iterator[Any]:
+    """The nodes of a plan, but those below a mark."""
+    yield node
+    if node.getTagValue(machine.table_mark).isDefined():
+        return
+    for nodes in (node.children(), node.subqueries()):
+        for each in elements(nodes):
+            yield from _above_tables(machine, each)
+
+
+class _MarkedPlaces(JavaObject):
+    """Puts hidden columns into marked nodes, and above the aliases of these."""
+
+    def __init__(self, machine: Machine, rows: Sequence[MarkedRows]) -> None:
+        self.machine = machine
+        self._rows = list(rows)
+
+    def isDefinedAt(self, node: Any) -> bool:
+        """Whether a node may be replaced."""
+        return True
+
+    def apply(self, node: Any) -> Any:
+        """Return what stands in the place of a node."""
+        return self.applyOrElse(node, None)
+
+    def applyOrElse(self, node: Any, default: Any) -> Any:
+        """Return what stands in the place of a node, which may be the node."""
+        found = node.getTagValue(self.machine.table_mark)
+        made = None
+        if found.isDefined():
+            made = self._marked(node, str(found.get()))
+        elif _kind(node) == _ALIAS:
+            made = self._aliased(node)
+        if made is not None:
+            return made
+        return node if default is None else default.apply(node)
+
+    def _marked(self, node: Any, text: str) -> Any:
+        at = next((n for n, each in enumerate(self._rows) if each[0] == text), None)
+        if at is None:
+            return None
+        _, plan, own = self._rows.pop(at)
+        columns, old = list(elements(plan.output())), list(elements(node.output()))
+        if own > len(old):
+            return None
+        # What was put in before is used above, by its id.
+        again = {str(each.name()): each for each in columns[own:]}
+        if any(str(each.name()) not in again for each in old[own:]):
+            return None
+        kept = [*columns[:own], *(again[str(each.name())] for each in old[own:])]
+        named = zip(kept, old, strict=True)
+        made = marked_columns(self.machine, plan, named, columns[own:])
+        if _kind(node) == _ALIAS:
+            made = node.copy(node.identifier(), made)
+        made.copyTagsFrom(node)
+        made.setTagValue(self.machine.table_mark, text)
+        return self._above(made, node, len(old))
+
+    def _aliased(self, node: Any) -> Any:
+        """An alias below the node that tells hidden columns: Spark 4.1 looks through none."""
+        below = node.child()
+        if _kind(below) != _PROJECT:
+            return None
+        if not below.getTagValue(self.machine.hidden_tag).isDefined():
+            return None
+        made = node.copy(node.identifier(), below.child())
+        made.copyTagsFrom(node)
+        return self._above(made, node, below.output().size())
+
+    def _above(self, plan: Any, before: Any, shown: int) -> Any:
+        """A plan's first columns, with all it tells of itself but which table it is of."""
+        made = hidden_above(self.machine, plan, shown, before)
+        made.unsetTagValue(self.machine.table_mark)
+        return made
+
+    class Java:
+        """What the virtual machine takes it for."""
+
+        implements: Final = ["scala.PartialFunction"]
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
