@@ -266,11 +266,31 @@ def test_what_could_be_that_of_either_side(spark, table, condition, error):
 
 
 @pytest.mark.parametrize(
-    "mistake", in_circles(["_pos > 0 AND nope = 1", "_posx = 1", "x._pos = 1"], test=1)
+    ("mistake", "told"),
+    in_circles(
+        [
+            ("_pos > 0 AND nope = 1", "`nope`"),
+            ("_posx = 1", "`_posx`"),
+            ("x._pos = 1", "`x`.`_pos`"),
+        ],
+        test=1,
+    ),
 )
-def test_other_names_are_not_found(spark, table, mistake):
-    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+def test_other_names_are_not_found(spark, table, mistake, told):
+    with pytest.raises(AnalysisException, match=f"UNRESOLVED_COLUMN.* {told} cannot"):
         spark.table(table).filter(mistake)
+
+
+@pytest.mark.check
+def test_names_with_any_letters(spark, lake):
+    spark.sql("CREATE TABLE lake.db.odd (`b c` INT, s STRUCT<x: INT>, `d.e` INT)")
+    spark.sql("INSERT INTO lake.db.odd VALUES (1, named_struct('x', 2), 3)")
+    columns = ("`b c`", "s.x", "`d.e`", "_pos")
+    for rows in (
+        spark.table("lake.db.odd").select(*columns),
+        spark.sql(f"SELECT {', '.join(columns)} FROM lake.db.odd"),
+    ):
+        assert [tuple(row) for row in rows.collect()] == [(1, 2, 3, 0)]
 
 
 def test_a_dataframe_stays_at_its_snapshot(spark, lake, table):

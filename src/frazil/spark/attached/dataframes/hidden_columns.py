@@ -164,7 +164,8 @@ def _is_of_hidden(error: AnalysisException) -> bool:
     """Whether Spark says of a name of a hidden column that it does not find it."""
     if not (error.getCondition() or "").startswith(_NOT_FOUND):
         return False
-    told = " ".join(map(str, (error.getMessageParameters() or {}).values())).lower()
+    said = error.getMessageParameters() or {}
+    told = str(said.get("objectName", said.get("name", ""))).lower()
     return any(name in told for name in _NAMES)
 
 

@@ -75,7 +75,7 @@ class QueriedTable:
         whole = table.scan(**version)
         taken = [name for name in self.metadata_columns if name not in whole.projection.names]
         names = [*whole.projection.names, *taken]
-        return table.scan(columns=[_quoted(name) for name in names], **version)
+        return table.scan(columns=names, **version)
 
     @property
     def schema(self) -> S.StructType:
@@ -180,8 +180,8 @@ class QueriedTable:
         Returns:
             Each value once; None where there are more than so many.
         """
-        name, version = _quoted(column), self.version.arguments
-        rows = self.named.table.scan(where, columns=[name], **version).to_df()
+        version = self.version.arguments
+        rows = self.named.table.scan(where, columns=[column], **version).to_df()
         found = rows.distinct().limit(at_most + 1).collect()
         return None if len(found) > at_most else [row[0] for row in found if row[0] is not None]
 
