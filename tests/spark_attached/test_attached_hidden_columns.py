@@ -184,6 +184,16 @@ WITH_ITSELF = [
         lambda r: [(x.id, y.pos) for x in r for y in r if x.id == y.id + 1 and x.pos > y.pos],
     ),
     Case(
+        "beside a join by names",
+        lambda a: (
+            a.join(a.groupBy("id").count(), "id")
+            .alias("j")
+            .join(a.alias("z"), F.expr("z._pos = j.id"))
+            .select("j.id", "j.count", "z.id")
+        ),
+        lambda r: [(x.id, 1, z.id) for x in r for z in r if z.pos == x.id],
+    ),
+    Case(
         "three times",
         lambda a: (
             a.alias("x")
@@ -235,6 +245,16 @@ def test_no_star_has_them(spark, table):
     assert rows.columns == last(rows).columns == ["id", "n"]
     with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
         last(rows).union(rows).select("_pos")
+
+
+def test_a_join_by_names_keeps_its_own_hidden_columns(spark, table):
+    """Spark finds the key of the right side by its alias alone."""
+    rows = spark.table(table)
+    both = rows.alias("x").join(rows.alias("y"), "id", "left")
+    found = both.join(rows.alias("z"), F.expr("z._pos = x.id")).select("y.id", "z.id")
+    assert sorted(map(tuple, found.collect())) == [(1, 2), (1, 5), (2, 3)]
+    kept = both.join(rows.filter("_pos = 2").alias("z"), F.expr("z.id = x.id")).select("y.id")
+    assert [row[0] for row in kept.collect()] == [3]
 
 
 def test_columns_of_two_reads(spark, table):

@@ -75,6 +75,7 @@ def hidden_above(machine: Machine, plan: Any, shown: int, before: Any) -> Any:
     made = machine.catalyst.plans.logical.Project(machine.sequence(columns[:shown]), plan)
     made.copyTagsFrom(before)
     made.setTagValue(machine.hidden_tag, machine.sequence(columns[shown:]))
+    made.setTagValue(machine.hidden_mark, True)
     return made
 
 

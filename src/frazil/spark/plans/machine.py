@@ -89,6 +89,7 @@ class _Root:
         self.name_parts: dict[tuple[str, ...], Any] = {}
         tag = self.sql.catalyst.trees.TreeNodeTag
         self.table_mark = tag("frazil_table")
+        self.hidden_mark = tag("frazil_hidden")
         self.plan_id = tag("plan_id")
         self.hidden_tag = self.sql.catalyst.plans.logical.Project.hiddenOutputTag()
 
@@ -149,6 +150,11 @@ class Machine:
     def table_mark(self) -> Any:
         """The tag of a node that tells of which table its rows are."""
         return self._root.table_mark
+
+    @property
+    def hidden_mark(self) -> Any:
+        """The tag of a node whose hidden columns are ours; joins of Spark's have such too."""
+        return self._root.hidden_mark
 
     @property
     def plan_id(self) -> Any:

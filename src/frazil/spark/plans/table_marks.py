@@ -14,7 +14,6 @@ from frazil.spark.plans.hidden import hidden_above, marked_columns
 from frazil.spark.plans.machine import JavaObject, Machine, elements
 
 _ALIAS: Final = "SubqueryAlias"
-_PROJECT: Final = "Project"
 
 MarkedRows = tuple[str, Any, int]
 """What a mark tells, the plan of its rows with hidden columns after the table's own, and how many
@@ -49,10 +48,10 @@ def with_hidden_columns(machine: Machine, plan: Any, rows: Sequence[MarkedRows])
 
 def forget_hidden(machine: Machine, plan: Any) -> None:
     """Have an analysed plan's hidden columns found no more: what is made of it may renew them."""
-    tag = machine.hidden_tag
     for node in _above_tables(machine, plan):
-        if _kind(node) == _PROJECT:
-            node.unsetTagValue(tag)
+        if node.getTagValue(machine.hidden_mark).isDefined():
+            node.unsetTagValue(machine.hidden_tag)
+            node.unsetTagValue(machine.hidden_mark)
 
 
 def _above_tables(machine: Machine, node: Any) -> Iterator[Any]:
@@ -98,10 +97,11 @@ class _MarkedPlaces(JavaObject):
             return None
         _, plan, own = self._rows.pop(at)
         columns, old = list(elements(plan.output())), list(elements(node.output()))
-        if own > len(old):
+        names = [str(each.name()) for each in columns]
+        if names[:own] != [str(each.name()) for each in old[:own]]:
             return None
         # What was put in before is used above, by its id.
-        again = {str(each.name()): each for each in columns[own:]}
+        again = dict(zip(names[own:], columns[own:], strict=True))
         if any(str(each.name()) not in again for each in old[own:]):
             return None
         kept = [*columns[:own], *(again[str(each.name())] for each in old[own:])]
@@ -116,9 +116,7 @@ class _MarkedPlaces(JavaObject):
     def _aliased(self, node: Any) -> Any:
         """An alias below the node that tells hidden columns: Spark 4.1 looks through none."""
         below = node.child()
-        if _kind(below) != _PROJECT:
-            return None
-        if not below.getTagValue(self.machine.hidden_tag).isDefined():
+        if not below.getTagValue(self.machine.hidden_mark).isDefined():
             return None
         made = node.copy(node.identifier(), below.child())
         made.copyTagsFrom(node)

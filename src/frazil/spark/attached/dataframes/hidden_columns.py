@@ -38,7 +38,6 @@ OPERATIONS: Final = (
     "filter",
     "join",
     "lateralJoin",
-    "observe",
     "orderBy",
     "repartition",
     "repartitionByRange",
