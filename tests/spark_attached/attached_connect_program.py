@@ -45,6 +45,18 @@ def main(folder: str, address: str) -> None:
     ]  # fmt: skip
     spark.sql("DELETE FROM lake.db.t WHERE id = 99")
 
+    spark.sql("DECLARE OR REPLACE VARIABLE id INT DEFAULT 12")
+    spark.sql("DECLARE OR REPLACE VARIABLE found STRING")
+    text = "SELECT n FROM lake.db.t WHERE id = ? AND length(?) = 2 AND ? < current_timestamp()"
+    values = "id + 1, X'00FF', TIMESTAMP '2024-03-01 12:00:00.5'"
+    spark.sql(f"EXECUTE IMMEDIATE '{text}' INTO found USING {values}")
+    assert spark.sql("SELECT found").collect()[0][0] == "n0"
+    spark.sql("EXECUTE IMMEDIATE 'DELETE FROM lake.db.t WHERE id = :id' USING id")
+    assert spark.table("lake.db.t").count() == 9
+    lake.sql("EXECUTE IMMEDIATE 'INSERT INTO db.t (id, n) VALUES (?, ?)' USING 12, 'n2'")
+    spark.sql("DROP TEMPORARY VARIABLE id")
+    spark.sql("DROP TEMPORARY VARIABLE found")
+
     spark.sql("USE lake.db")
     assert spark.table("t").count() == 10
     assert spark.catalog.currentDatabase() == "db"
