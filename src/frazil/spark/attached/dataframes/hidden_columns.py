@@ -150,10 +150,11 @@ def _again(names: SessionNames, spark: Any, error: AnalysisException) -> DataFra
     return found
 
 
-def _analysed_so_far(error: Any) -> Any:
+def _analysed_so_far(error: AnalysisException) -> Any:
     """The plan in which Spark does not find a name; None where it tells none."""
+    origin: Any = getattr(error, "_origin", None)
     try:
-        found = error._origin.plan()
+        found = origin.plan()
     except (AttributeError, Py4JError):
         return None
     return found.get() if found.isDefined() else None
