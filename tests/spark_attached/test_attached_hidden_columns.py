@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Window
@@ -31,11 +32,13 @@ class Case:
         name: of the case.
         make: takes the table's DataFrame.
         model: takes the rows.
+        is_for_newer: Spark before 4.2 looks through no alias but of a table.
     """
 
     name: str
     make: Callable[[DataFrame], DataFrame]
     model: Callable[[list[Row]], list[Any]]
+    is_for_newer: bool = False
 
 
 @pytest.fixture
@@ -144,6 +147,7 @@ WITH_ITSELF = [
         "filtered sides by place",
         lambda a: joined(last(a), "x._pos = y._pos + 1"),
         pairs(lambda x, y: x.pos and y.pos and x.pos == y.pos + 1),
+        is_for_newer=True,
     ),
     Case(
         "one side filtered",
@@ -235,6 +239,10 @@ WITH_ITSELF = [
     "case", in_circles([*WITH_ITSELF, *ONE_TABLE], test=4), ids=lambda case: case.name
 )
 def test_rows_by_hidden_columns(spark, table, case):
+    if case.is_for_newer and pyspark.__version__ < "4.2":
+        with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+            case.make(spark.table(table))
+        return
     rows = [tuple(row) for row in case.make(spark.table(table)).collect()]
     expected = case.model(model_of(spark, table))
     assert sorted(rows) == sorted(expected)
