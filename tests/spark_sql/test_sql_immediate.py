@@ -11,7 +11,7 @@ QUERIES = [
     "EXECUTE IMMEDIATE 'SELECT * FROM {t} WHERE id = ?' USING 1",
     # A variable is none of the table's columns of its name.
     "EXECUTE IMMEDIATE 'SELECT * FROM {t} WHERE id = ?' USING id",
-    "EXECUTE IMMEDIATE query USING id",
+    "EXECUTE IMMEDIATE query USING id -- 3",
     "EXECUTE IMMEDIATE 'SELECT n FROM {t} WHERE id = :low OR n = :n' USING 1 AS low, 'd' AS n",
     "EXECUTE IMMEDIATE 'SELECT n FROM {t} WHERE id = :id' USING id",
     "EXECUTE IMMEDIATE 'SELECT n, ''INTO ?'' AS x FROM {t} WHERE id > ? AND n < ?' USING 1, 'd'",
@@ -22,7 +22,7 @@ QUERIES = [
 INTO = [
     "EXECUTE IMMEDIATE query INTO found, name USING id",
     "EXECUTE IMMEDIATE query INTO found, name USING 99",
-    "EXECUTE IMMEDIATE 'SELECT max(id), max(n) FROM {t}' INTO found, name",
+    "EXECUTE IMMEDIATE 'SELECT max(id), max(n) FROM {t} -- of all' INTO found, name",
 ]
 CHANGES = [
     "EXECUTE IMMEDIATE 'INSERT INTO {t} VALUES (?, ?)' USING 9, 'i'",

@@ -51,7 +51,7 @@ def immediate_statement(spark: SparkSession, statement: str, args: Args = None) 
         return text
     if not begins_query(words_of(text)):
         raise SqlSyntaxError(f"EXECUTE IMMEDIATE … INTO takes the row of a query, not {text!r}")
-    return f"SET VARIABLE ({', '.join(said.variables)}) = ({text.rstrip().removesuffix(';')})"
+    return f"SET VARIABLE ({', '.join(said.variables)}) = ({text.rstrip().removesuffix(';')}\n)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _text_of(spark: SparkSession, expression: str) -> str:
     Raises:
         ValidationError: it is NULL, or no text.
     """
-    [row] = spark.sql(f"SELECT ({expression})").collect()
+    [row] = spark.sql(f"SELECT ({expression}\n)").collect()
     if not isinstance(row[0], str):
         raise ValidationError(f"EXECUTE IMMEDIATE runs a text, and {expression} is {row[0]!r}")
     return row[0]
@@ -183,12 +183,12 @@ def _constant(spark: SparkSession, text: str) -> LiteralText:
     Raises:
         AnalysisException: of Spark, where it is no constant.
     """
-    [field] = spark.sql(f"SELECT ({text}) AS value").schema.fields
+    [field] = spark.sql(f"SELECT ({text}\n) AS value").schema.fields
     if not is_connect(spark):
         return LiteralText(with_values(spark, text, lambda _: False))
     kind = field.dataType.simpleString()
     asked, made = _BY_KIND.get(kind, ("CAST({} AS STRING)", f"CAST({{}} AS {kind})"))
-    [row] = spark.sql(f"SELECT {asked.format(f'({text})')} AS value").collect()
+    [row] = spark.sql(f"SELECT {asked.format(f'({text}\n)')} AS value").collect()
     if row[0] is None:
         return LiteralText(f"CAST(NULL AS {kind})")
     return LiteralText(made.format(with_literals(":value", {"value": row[0]}, spark=spark)))
