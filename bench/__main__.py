@@ -82,7 +82,8 @@ def main() -> int:
 
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
     figures: list[Figure] = []
-    spark = start(folder, on_stores="stores" in names)
+    memory = slopes.HEAPS.get(options.row, "6g") if names == ["slopes"] else "6g"
+    spark = start(folder, memory=memory, on_stores="stores" in names)
     try:
         with frazil.connect(spark, warehouse=str(folder), name=CATALOG) as lake:
             lake.create_namespace("bench")

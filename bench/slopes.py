@@ -22,7 +22,7 @@ from bench.slopes_planning import (
     plans_under_deletes,
 )
 from bench.slopes_rows import changes_of_snapshots, deleted_rows, writes_to_partitions
-from bench.slopes_upkeep import upkeep_of_millions, wide_and_long
+from bench.slopes_upkeep import UPKEEP_HEAP, upkeep_of_millions, wide_and_long
 
 ROWS: Final[Mapping[int, Callable[[Context], Iterator[Figure]]]] = {
     0: deleted_rows,
@@ -40,6 +40,9 @@ ROWS: Final[Mapping[int, Callable[[Context], Iterator[Figure]]]] = {
     13: upkeep_of_millions,
     14: wide_and_long,
 }
+
+HEAPS: Final[Mapping[int | None, str]] = {13: UPKEEP_HEAP}
+"""The driver's heap where a row runs alone, of rows whose bar is for that."""
 
 _SECONDS_A_ROW: Final = 120
 _LONGER: Final[Mapping[int, int]] = {13: 360}

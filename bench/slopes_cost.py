@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench.context import Context
+from bench.cpu_clock import CpuClock
 from bench.figures import Bar, Figure, compare, limit, report
 
 Step = Callable[[], object]
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 _MEGABYTE = 1 << 20
 _LEAST_SECONDS = 0.01
 """The clock's tick: less than that is not told from nothing."""
@@ -30,10 +30,12 @@ class Cost:
     Attributes:
         cpu: seconds of this process and of the virtual machine.
         peak: MB above what was taken before: resident here, the heap with its garbage there.
+        resident: MB of both processes at their peaks, with what they had before.
     """
 
     cpu: float
     peak: float
+    resident: float = 0.0
 
 
 def costs(context: Context, sides: Mapping[str, Step], *, rounds: int = 3) -> dict[str, Cost]:
@@ -50,14 +52,16 @@ def costs(context: Context, sides: Mapping[str, Step], *, rounds: int = 3) -> di
     for _ in range(rounds):
         for name, side in sides.items():
             least[name] = min(cpu_of(context, side), least.get(name, math.inf))
-    return {name: Cost(least[name], found[name].peak) for name in sides}
+    return {name: replace(found[name], cpu=least[name]) for name in sides}
 
 
 def cpu_of(context: Context, step: Step) -> float:
     """The CPU seconds of a step, here and in the virtual machine."""
-    before = _cpu(context)
-    step()
-    return _cpu(context) - before
+    with CpuClock(_pid(context)) as machine:
+        before = _own_cpu()
+        step()
+        own = _own_cpu() - before
+    return own - machine.watching + machine.seconds
 
 
 @dataclass(slots=True)
@@ -117,30 +121,15 @@ class Slope:
         return limit(name, exponent, self.exponent, unit="")
 
 
-def _cpu(context: Context) -> float:
+def _own_cpu() -> float:
     own = os.times()
-    machine = sum(_ticks_of_family(_pid(context))) / _TICKS
-    return own.user + own.system + own.children_user + own.children_system + machine
+    return own.user + own.system + own.children_user + own.children_system
 
 
-def _ticks_of_family(pid: int) -> Iterator[int]:
-    """The CPU ticks of a process and of those that it started, living and ended."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            # It ended meanwhile: its parent has its ticks.
-            continue
-        number = int(path.parent.name)
-        parents[number] = int(fields[1])
-        # Of user and system, with those of its own that have ended.
-        ticks[number] = sum(int(value) for value in fields[11:15])
-    family = [pid]
-    for member in family:
-        yield ticks.get(member, 0)
-        family += [number for number, parent in parents.items() if parent == member]
+def heap_limit(context: Context) -> float:
+    """The most that the virtual machine's heap may have, in MB."""
+    jvm: Any = context.spark.sparkContext._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().maxMemory()) / _MEGABYTE
 
 
 def _pid(context: Context) -> int:
@@ -154,17 +143,21 @@ def _with_memory(context: Context, step: Step) -> Cost:
     heap = sum(pool.getUsage().getUsed() for pool in pools)
     for pool in pools:
         pool.resetPeakUsage()
-    # Makes what is resident now the peak of this process.
-    Path("/proc/self/clear_refs").write_text("5")
+    machine = _pid(context)
+    for process in ("self", machine):
+        # Makes what is resident now the peak of the process.
+        Path(f"/proc/{process}/clear_refs").write_text("5")
     cpu = cpu_of(context, step)
-    here = max(0.0, resident_memory("VmHWM") - resident)
+    most = resident_memory("VmHWM")
+    here = max(0.0, most - resident)
     there = sum(pool.getPeakUsage().getUsed() for pool in pools) - heap
-    return Cost(cpu, here + max(0.0, there / _MEGABYTE))
+    both = most + resident_memory("VmHWM", process=machine)
+    return Cost(cpu, here + max(0.0, there / _MEGABYTE), both)
 
 
-def resident_memory(name: str) -> float:
-    """A field of this process's memory, in MB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+def resident_memory(name: str, *, process: int | str = "self") -> float:
+    """A field of a process's memory, in MB."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
 
 

@@ -1,7 +1,8 @@
 """Orphan files of tables that are too large to compare beside the session.
 
 Executors list the folders, decode the manifests, compare and delete. Both sides of the comparison
-are cut into the same buckets by their paths, and each pair is compared as columns.
+are rows of one shuffle by their paths, and each of its partitions is compared as columns: Spark
+sorts nothing and keeps no path in memory, however many there are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 import polars as pl
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -36,7 +38,6 @@ from frazil.table.maintenance.orphans import (
     CONFLICT,
     FILE_COLUMN,
     METADATA_FILE,
-    UNREACHED,
     OrphanFilesResult,
     OrphanSearch,
     listing,
@@ -51,9 +52,11 @@ from frazil.table.maintenance.reachable import (
 from frazil.table.manifests.comparable_paths import COMPARABLE, ComparablePaths
 
 _KEYED: Final = columns_of({**LISTED, "is_candidate": pl.Boolean(), "key": pl.String()})
+_IS_REACHED: Final = "is_reached"
+_COMPARED: Final = {**LISTED, **COMPARABLE, _IS_REACHED: pl.Boolean()}
+"""Of a candidate what was listed and its key; of a reached file its comparable path."""
 _UNREACHED: Final = f"path string, size bigint, modified_ms bigint, {CONFLICT} string"
 _DELETED: Final = "path string, size bigint, reason string"
-_BUCKET: Final = "_frazil_bucket"
 
 
 def remove_orphan_files(
@@ -151,11 +154,12 @@ class _OnCluster:
         """
         held = (m.added_files_count for m in reachable.manifests)
         most = max(count, sum(each or 0 for each in held))
-        buckets = max(shuffle_partitions(self.spark), -(-most // costs.PATHS_A_BUCKET))
-        bucket = F.pmod(F.xxhash64("key"), F.lit(buckets)).alias(_BUCKET)
-        here = candidates.select(*LISTED, bucket).groupBy(_BUCKET)
-        there = self._reached(table, reachable).select(*COMPARABLE, bucket).groupBy(_BUCKET)
-        compared = here.cogroup(there).applyInArrow(partial(_compare, self.search), _UNREACHED)
+        parts = max(shuffle_partitions(self.spark), -(-most // costs.PATHS_A_BUCKET))
+        here = candidates.withColumn(_IS_REACHED, F.lit(False))
+        there = self._reached(table, reachable).withColumn(_IS_REACHED, F.lit(True))
+        both = here.unionByName(there, allowMissingColumns=True).select(*_COMPARED)
+        spread = both.repartition(parts, "key")
+        compared = map_batches(spread, partial(_compare, self.search), _UNREACHED)
         unreached = _keeping(compared, kept)
         conflicts = unreached.select(CONFLICT).where(f"{CONFLICT} is not null").distinct()
         told = [row[0] for row in conflicts.limit(100).collect()]
@@ -210,10 +214,15 @@ def _reached(paths: ComparablePaths, entries: pl.DataFrame) -> pl.DataFrame:
     return paths.parts(live["file_path"])
 
 
-def _compare(search: OrphanSearch, candidates: pa.Table, reached: pa.Table) -> pa.Table:
-    """A bucket of candidates and one of reached files to what is not reached."""
-    found = search.unreached(polars_of(candidates, LISTED), polars_of(reached, COMPARABLE))
-    return arrow_of(found.select(*UNREACHED))
+def _compare(search: OrphanSearch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Candidates and reached files of the same keys to what is not reached."""
+    some = [polars_of(batch, _COMPARED) for batch in batches]
+    if not some:
+        return
+    rows = pl.concat(some)
+    candidates = rows.filter(~pl.col(_IS_REACHED)).select(*LISTED)
+    reached = rows.filter(_IS_REACHED).select(*COMPARABLE)
+    yield from arrow_of(search.unreached(candidates, reached)).to_batches()
 
 
 def _result(done: DataFrame, *, is_dry_run: bool) -> OrphanFilesResult:
@@ -248,6 +257,7 @@ def file_list_of(given: DataFrame) -> DataFrame:
 
 def _keeping(frame: DataFrame, kept: ExitStack) -> DataFrame:
     """The frame, computed once until the end."""
-    persisted = frame.persist()
+    # On disk: it is read from end to end, and may be as long as a listing of the store.
+    persisted = frame.persist(StorageLevel.DISK_ONLY)
     kept.callback(persisted.unpersist)
     return persisted
