@@ -41,7 +41,8 @@ T = TypeVar("T")
 Step = Callable[[], object]
 
 FILES: Final = (500_000, 1_000_000, 1_500_000, 3_000_000)
-SNAPSHOTS: Final = (4_000, 8_000, 16_000, 32_000)
+SNAPSHOTS: Final = (16_000, 32_000, 64_000, 128_000)
+"""Many: from some ten thousand on Python looks at all objects again as they grow by a quarter."""
 COLUMNS: Final = (500, 1_000, 2_000, 4_000)
 WRITERS: Final = (1, 2, 4, 8)
 _COMMITS: Final = 6

@@ -148,10 +148,15 @@ def test_expiry_keeps_a_file_that_was_published_from_a_staged_snapshot(tmp_path:
     assert avro_files(table) == avro_files_in_use(table)
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize(
+    ("codec", "kept"), [("none", True), ("gzip", True), ("none", False)], ids=str
+)
 def test_a_commit_parses_no_metadata_that_this_process_wrote(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, codec: str
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, codec: str, kept: bool
 ) -> None:
+    """Nor metadata that is too large to be kept, while a table has it."""
+    if not kept:
+        catalog.io.caches.resize({"cache.metadata-bytes": "0"})
     parsed: list[str] = []
     parse = metadata_files.parse_metadata
 

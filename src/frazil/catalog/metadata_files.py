@@ -45,13 +45,13 @@ def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> Tabl
     was read under it is not read again.
     """
     under_mark = (store_key(io), location, mark)
-    known = None if mark is None else _metadata_cache(io).get(under_mark)
+    known = None if mark is None else _known(io, under_mark)
     if known is not None:
         return known
     with telling_of_moves(io, location):
         data = io.read(location)
     digest = _digest(data)
-    found = _metadata_cache(io).get(digest)
+    found = _known(io, digest)
     if found is None:
         found = parse_metadata(_plain(data, location), file=location)
         _keep(io, digest, found, digest, data)
@@ -131,6 +131,12 @@ def _keep(io: FileIO, key: Hashable, metadata: TableMetadata, digest: bytes, dat
     # Under whatever keys it is kept, its memory counts once.
     kept = Sized(metadata, _BYTES_OF_KEY, ((digest, _memory_of(data)),))
     _metadata_cache(io).change(key, lambda _: kept)
+    io.caches.held_metadata[key] = metadata
+
+
+def _known(io: FileIO, key: Hashable) -> TableMetadata | None:
+    found = _metadata_cache(io).get(key)
+    return io.caches.held_metadata.get(key) if found is None else found
 
 
 def _metadata_cache(io: FileIO) -> BoundedCache[TableMetadata]:

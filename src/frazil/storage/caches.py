@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from frazil.format.properties.kinds import LONG_MAX, Property, whole_number
 
@@ -206,6 +207,10 @@ class Caches:
         properties: sizes by the names of the properties; others are left alone. What they do not
             state, the environment does.
 
+    Attributes:
+        held_metadata: metadata by its keys in the cache, for as long as somebody else holds it. So
+            metadata that is too large to be kept is parsed once while it is in use.
+
     Raises:
         ConfigurationError: a size is not a number of bytes.
     """
@@ -215,6 +220,7 @@ class Caches:
         self._of_name: dict[str, BoundedCache[Any]] = {
             name: BoundedCache(size.of(stated)) for name, size in CACHE_SIZES.items()
         }
+        self.held_metadata: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 
     def __getitem__(self, name: str) -> BoundedCache[Any]:
         """Return the cache of a name."""
@@ -231,6 +237,7 @@ class Caches:
         """Forget everything."""
         for cache in self._of_name.values():
             cache.clear()
+        self.held_metadata.clear()
 
     @property
     def statistics(self) -> dict[str, CacheStatistics]:
