@@ -139,7 +139,9 @@ def memory_of(frame: pl.DataFrame) -> int:
 
 def _is_held_once(frame: pl.DataFrame, name: str) -> bool:
     """Whether a column is a literal: of others each row takes a bit at least."""
-    return 0 < frame.select(name).estimated_size() < len(frame) // 8
+    bits = len(frame) // 8
+    # No literal has less than a byte, so that of few rows nothing is asked: that is a query.
+    return bits > 1 and 0 < frame.select(name).estimated_size() < bits
 
 
 def column_of(frame: pl.DataFrame, name: str) -> pl.Series:
