@@ -21,7 +21,7 @@ from frazil.format.changes import RemoveSchemas
 from frazil.format.puffin.files import blob_bytes, read_puffin_footer
 from frazil.format.puffin.theta_sketches import ThetaSketch, parse_theta_sketch
 from frazil.spark.abilities import HAS_THETA_SKETCHES
-from frazil.spark.maintenance.theta_sketches import sketches_of
+from frazil.spark.maintenance.table_stats import sketches_of
 from frazil.table.commit.operation import MetadataOperation
 
 LIMIT = 2**63 - 1

@@ -19,8 +19,7 @@ from frazil.spark.maintenance.compaction.arranging.curves import (
     bits_of,
     places_on_curve,
 )
-from frazil.spark.maintenance.compaction.options import CompactionOptions
-from frazil.spark.maintenance.compaction.sizes import FileSizes
+from frazil.spark.maintenance.compaction.options import CompactionOptions, FileSizes
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 5])

@@ -10,7 +10,7 @@ from compacted_tables import Modelled, files_in_metadata, files_on_disk, when
 
 from ci_share import in_circles, only_in_soak, these
 from frazil.errors import CommitFailedError
-from frazil.spark.maintenance.compaction.following import FollowedDeletes
+from frazil.spark.maintenance.compaction.committing import FollowedDeletes
 
 MARKED = {f"write.{name}.mode": "merge-on-read" for name in ("delete", "update", "merge")}
 STRATEGIES = {

@@ -22,8 +22,8 @@ from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.resolve import EqualityReading
 from frazil.spark.files.projection import project
-from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import ReadRequest
+from frazil.spark.read.reader import PlannedRead
 from frazil.spark.types import SparkTypeSupport
 from frazil.storage.files import FileIO
 

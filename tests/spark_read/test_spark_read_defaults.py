@@ -21,8 +21,8 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.spark.files import file_layouts as survey
 from frazil.spark.files.projection import project
-from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import ReadRequest
+from frazil.spark.read.reader import PlannedRead
 from frazil.spark.session.facts import prepare_session, type_support
 from frazil.spark.types import type_to_spark
 from frazil.storage.files import FileIO

@@ -23,7 +23,7 @@ from frazil.spark.deletes.bitmap import (
     words_of_files,
 )
 from frazil.spark.deletes.deletion_cache import NOTHING, DeletedWords, Known
-from frazil.spark.deletes.integer_keys import IntegerKeys
+from frazil.spark.deletes.equality import IntegerKeys
 from frazil.spark.session import costs
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO

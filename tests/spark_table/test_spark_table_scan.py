@@ -24,8 +24,8 @@ from frazil.errors import (
 from frazil.planning.cache import memory_of_plan
 from frazil.spark.files.parquet.file_log import FILE_LOG_SETTING
 from frazil.spark.lake import Lake
-from frazil.spark.read.dataframe import PlannedRead
 from frazil.spark.read.prepared import BYTES_PER_FILE, READ_BYTES
+from frazil.spark.read.reader import PlannedRead
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.spark.hadoop.from_elsewhere import StoresElsewhere
-from frazil.spark.hadoop.java_errors import python_error
 from frazil.spark.hadoop.statuses import FileStatus, alternatives, marks_of, statuses_of
+from frazil.spark.hadoop.store import python_error
 from frazil.spark.hadoop.stores import HadoopStores, stores_of
 from frazil.spark.hadoop.wire import prove_as_client
 from frazil.spark.lake import connect

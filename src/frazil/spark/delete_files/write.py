@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.properties.table import DELETE_FORMAT, DELETE_GRANULARITY, WRITE_FORMAT
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.earlier import CarriedDeletes, DeleteTargets
@@ -28,7 +29,6 @@ from frazil.spark.delete_files.encode import (
     PositionEncoder,
     VectorEncoder,
 )
-from frazil.spark.delete_files.places import DeleteFilePlaces
 from frazil.spark.delete_files.spread import written_by_executors
 from frazil.spark.deletes.bitmap import Words, by_file
 from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
@@ -448,3 +448,47 @@ def _check_places(counts: pl.DataFrame, files: pl.DataFrame) -> None:
             f"the row at position {first['last']} of {first['path']} is to be deleted, which has "
             f"{first['record_count']} rows: give the plan that the rows were read by"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFilePlaces:
+    """Where the files of a write go, and of what partition they are.
+
+    Attributes:
+        by_ordinal: the place of each data file among those of `targets`, by its ordinal.
+    """
+
+    metadata: TableMetadata
+    kind: FileKind
+    targets: DeleteTargets
+    by_ordinal: Mapping[int, int]
+
+    @classmethod
+    def of(
+        cls, metadata: TableMetadata, kind: FileKind, targets: DeleteTargets
+    ) -> DeleteFilePlaces:
+        """Return those of deletes of some data files."""
+        by_ordinal = {o: at for at, o in enumerate(targets.files["ordinal"])}
+        return cls(metadata, kind, targets, by_ordinal)
+
+    def path(self, name: str, ordinal: int) -> str:
+        """Return where the table's layout wants a file about this data file."""
+        at = self.by_ordinal[ordinal]
+        return self.kind.file_path(
+            self.metadata,
+            name,
+            spec=self.metadata.spec_by_id(self.targets.files["spec_id"][at]),
+            schema=schema_with_sources(self.metadata),
+            partition=self.targets.partitions[at],
+        )
+
+    def completed(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
+        """Return the entries with the spec and partition of their data files."""
+        spec_ids = self.targets.files["spec_id"].to_list()
+        found = []
+        for each in entries:
+            at = self.by_ordinal[each.ordinals[0]]
+            partition = self.targets.partitions[at]
+            entry = replace(each.entry, spec_id=spec_ids[at], partition=partition)
+            found.append(replace(each, entry=entry))
+        return tuple(found)

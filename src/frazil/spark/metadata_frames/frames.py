@@ -6,19 +6,15 @@ from collections.abc import Sequence
 from typing import Unpack
 
 import polars as pl
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from frazil.format import types as I
-from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.manifests import Content, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
-from frazil.spark.metadata_frames.cluster import (
-    Cluster,
-    is_planned_here,
-    is_small,
-)
+from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here, is_small
 from frazil.spark.metadata_frames.entry_rows import EntryTable
-from frazil.spark.metadata_frames.partitions import partitions_of
 from frazil.spark.metadata_frames.placed_rows import (
     PlacedRows,
     PlacedTable,
@@ -29,12 +25,14 @@ from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, spark_schema
 from frazil.spark.session import costs
 from frazil.spark.session.facts import prepare_session, shuffle_partitions, type_support
+from frazil.spark.types import COMMENT_KEY
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns
-from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
+from frazil.table.inspect.files import EntryTables, commit_times, partitions_frame, read_all
 from frazil.table.inspect.inspector import Inspector, SnapshotChoice, of_deletes
 from frazil.table.inspect.manifests import ManifestTables
+from frazil.table.inspect.schemas import holdings_struct, partitions_struct
 
 _ANY = frozenset(ManifestContent)
 _DATA = frozenset({ManifestContent.DATA})
@@ -221,3 +219,56 @@ class MetadataFrames(OnDriver):
 
     def _local(self, frame: pl.DataFrame, shown: I.StructType) -> DataFrame:
         return dataframe_of(self._spark, frame, shown, type_support(self._spark))
+
+
+def partitions_of(
+    cluster: Cluster,
+    manifests: Sequence[ManifestFile],
+    tables: EntryTables,
+    metadata: TableMetadata,
+) -> DataFrame:
+    """The rows that `frazil.table.inspect.files.partitions_frame` gives, counted by Spark."""
+    holdings = cluster.entries(
+        cluster.tasks(manifests), tables, "holdings", holdings_struct(tables.partition)
+    )
+    times = cluster.spark.createDataFrame(commit_times(metadata).to_arrow())
+    dated = holdings.join(F.broadcast(times), "snapshot_id", "left")
+    newest = F.max(
+        F.when(F.col("committed_at").isNotNull(), F.struct("committed_at", "snapshot_id"))
+    )
+    counts = [
+        _rows("record_count", Content.DATA).alias("record_count"),
+        _files(Content.DATA).alias("file_count"),
+        _rows("file_size_in_bytes", Content.DATA).alias("total_data_file_size_in_bytes"),
+        _rows("record_count", Content.POSITION_DELETES).alias("position_delete_record_count"),
+        _files(Content.POSITION_DELETES).alias("position_delete_file_count"),
+        _rows("record_count", Content.EQUALITY_DELETES).alias("equality_delete_record_count"),
+        _files(Content.EQUALITY_DELETES).alias("equality_delete_file_count"),
+        newest.alias("newest"),
+    ]
+    keys = ["partition", "spec_id"] if tables.partition.fields else []
+    counted = dated.groupBy(*keys).agg(*counts)
+    return counted.select(
+        *(_shown_column(field) for field in partitions_struct(tables.partition).fields)
+    ).to(spark_schema(partitions_struct(tables.partition), cluster.support))
+
+
+def _rows(name: str, content: Content) -> Column:
+    """A sum over the files of one content."""
+    return F.coalesce(F.sum(F.when(F.col("content") == content.value, F.col(name))), F.lit(0))
+
+
+def _files(content: Content) -> Column:
+    return _rows("file_count", content).cast("int")
+
+
+def _shown_column(field: I.NestedField) -> Column:
+    match field.name:
+        case "last_updated_at":
+            column = F.col("newest.committed_at")
+        case "last_updated_snapshot_id":
+            column = F.col("newest.snapshot_id")
+        case _:
+            column = F.col(field.name)
+    metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
+    return column.alias(field.name, metadata=metadata)

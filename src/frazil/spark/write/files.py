@@ -13,18 +13,14 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal
 
 import polars as pl
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from frazil.errors import (
-    InvalidDataFileError,
-    MissingFileError,
-    StorageError,
-    UnsupportedError,
-)
+from frazil.errors import InvalidDataFileError, MissingFileError, StorageError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -33,7 +29,7 @@ from frazil.format.schema import Schema
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.variant_files import check_variants
 from frazil.spark.files.staging import StagedFolder
-from frazil.spark.files.wire import entry_from_text
+from frazil.spark.files.wire import entry_from_text, entry_wire
 from frazil.spark.session import costs
 from frazil.spark.session.facts import (
     WRITE_SETTINGS,
@@ -42,14 +38,13 @@ from frazil.spark.session.facts import (
     temporary_settings,
 )
 from frazil.spark.session.packages import have_packages
-from frazil.spark.session.tasks import map_batches
+from frazil.spark.session.tasks import map_batches, work_on
 from frazil.spark.write.arrow import ArrowTask, writes_few
 from frazil.spark.write.columns.align import align
 from frazil.spark.write.columns.native_types import holds_type, lacks_label, lacks_physical_type
 from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.finish import Finisher
-from frazil.spark.write.footers import read_entries
 from frazil.spark.write.in_place import write_in_place
 from frazil.spark.write.joined import joined_pieces
 from frazil.spark.write.options import CODECS_OF_EVERY_SPARK, WriteOptions, write_options
@@ -520,3 +515,39 @@ class FileWrite:
 
 def _folder_of(file: FileInfo) -> str:
     return file.path.rpartition("/")[0]
+
+
+def read_entries(
+    spark: SparkSession,
+    finisher: Finisher,
+    partition_type: I.StructType,
+    files: Sequence[FileInfo],
+    *,
+    is_local: bool,
+) -> list[DataFile]:
+    """Return the entries of files, in their order.
+
+    Args:
+        spark: its executors read what is too much for the driver.
+        partition_type: of the entries.
+        is_local: whether the driver's local disk has them.
+
+    Raises:
+        InvalidDataFileError: a file does not hold what was to be written.
+        StorageError: a file cannot be read.
+    """
+    width = costs.COLUMNS_OF_A_FOOTER + len(finisher.schema.fields)
+    if finisher.labels:
+        width *= costs.LABELLED
+    return work_on(
+        spark,
+        files,
+        partial(_finish, finisher),
+        entry_wire(partition_type),
+        cost=costs.LOCAL_FOOTERS if is_local else costs.REMOTE_FOOTERS,
+        units=len(files) * width if is_local else len(files),
+    )
+
+
+def _finish(finisher: Finisher, file: FileInfo) -> DataFile:
+    return finisher.finish(file.path, file.size)

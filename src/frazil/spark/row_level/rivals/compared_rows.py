@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import Expression
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import MOST_TESTED_BYTES
 from frazil.format.snapshots import Snapshot
+from frazil.format.types import NestedField
 from frazil.planning.removal import data_files
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import write_deletes, write_deletes_of_new_files
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
-from frazil.spark.row_level.rivals.chosen_rows import RowsAt, RowsChangedSince
+from frazil.spark.files.projection import FILE_ORDINAL_FIELD, LAST_UPDATED_FIELD, projection_beside
+from frazil.spark.read.reader import TableReader
 from frazil.spark.row_level.rivals.deleted_since import (
     DeletedSince,
     deleted_positions,
@@ -37,7 +42,7 @@ from frazil.spark.row_level.rivals.moved_rows import (
 )
 from frazil.spark.row_level.rivals.rows_by_id import RowIds, rows_in_new_files
 from frazil.spark.row_level.rivals.rows_by_value import equal_rows
-from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.target import Target, file_of
 from frazil.spark.session import costs
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
@@ -302,3 +307,54 @@ class ComparedRows:
         named = pl.Series(list(paths), dtype=pl.String)
         files = self.plan.files
         return [int(n) for n in files.filter(files["file_path"].is_in(named.implode()))["ordinal"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsAt(Target):
+    """Rows at some places.
+
+    Attributes:
+        positions: in files, by the files' ordinals; at least one.
+    """
+
+    positions: Mapping[int, Words]
+
+    @classmethod
+    def among(cls, target: Target, places: Mapping[int, Words]) -> Self:
+        """Those of a target."""
+        return cls(**_attributes(target.only(places)), positions=places)
+
+    def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
+        """Return these columns of the live rows and the ordinal of each row's file."""
+        rows = self.rows_at(self.positions)
+        names = [F.col(quote_name_always([field.name])) for field in fields]
+        return rows.select(*names, file_of(F.col(self.place)).alias(self.file))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsChangedSince(Target):
+    """Rows that were added or changed after a sequence number, or that may have been.
+
+    Attributes:
+        since: the sequence number.
+    """
+
+    since: int
+
+    @classmethod
+    def among(cls, target: Target, since: int) -> Self:
+        """Those of a target, of a table whose rows have ids."""
+        return cls(**_attributes(target), since=since)
+
+    def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
+        """Return these columns of the live rows and the ordinal of each row's file."""
+        extra = (FILE_ORDINAL_FIELD, LAST_UPDATED_FIELD)
+        projection = projection_beside(extra, self.schema, tuple(fields))
+        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
+        named = read.toDF(*(field.name for field in fields), self.file, self.last_updated)
+        number = F.col(quote_name_always([self.last_updated]))
+        return named.where(number.isNull() | (number > self.since)).drop(self.last_updated)
+
+
+def _attributes(target: Target) -> dict[str, Any]:
+    return {each.name: getattr(target, each.name) for each in fields(Target)}
