@@ -20,9 +20,8 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.snapshots import REPLACE
 from frazil.format.types import NestedField
-from frazil.planning.changes import changed_files
+from frazil.planning.changes import changed_files, without_contained
 from frazil.planning.changes_range import SnapshotRange
-from frazil.planning.changes_vectors import without_contained
 from frazil.planning.changes_whole import Compared, whole_changes
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan

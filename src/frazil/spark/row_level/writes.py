@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from pyspark.sql import Column
+import polars as pl
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from frazil.errors import PredicateError
 from frazil.format.arguments import optional_snapshot_id_of
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import Expression
+from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
+from frazil.planning.removal import data_files
+from frazil.planning.scan_plan import ScanPlan
+from frazil.spark.conditions import Condition
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.figures import ChangeResult
+from frazil.spark.row_level.delete import (
+    AtPlaces,
+    Test,
+    matching_places,
+    repeatable,
+    rows_by_file,
+    rows_not_matching,
+)
+from frazil.spark.row_level.figures import ChangeResult, files_skipped
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.overwrite_plan import OverwritePlan
 from frazil.spark.row_level.start import Start, owning
+from frazil.spark.row_level.target import Target
+from frazil.spark.row_level.values.expressions import check_not_random
+from frazil.spark.write.columns.align import align
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
-from frazil.table.conflicts.validation import Validation
+from frazil.table.conflicts.validation import Isolation, Validation
 from frazil.table.file_changes import FileChanges
 from frazil.table.snapshots.overwrite import ReplacePartitions
 from frazil.table.snapshots.producer import snapshot_options
@@ -165,3 +184,184 @@ def _summary(snapshot: Snapshot | None) -> Mapping[str, str]:
 
 def _count(text: str | None) -> int:
     return int(text) if text is not None and text.isdigit() else 0
+
+
+_DATA_EXCEPTION: Final = "22"
+"""The class of SQL states that values cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwritePlan:
+    """An overwrite, planned.
+
+    Attributes:
+        start: the table, at the head of the branch.
+        condition: which rows go.
+        test: what tells these rows; every use of it means the same ones.
+        rewritten: the files of which only some rows go; the others of their rows are written anew.
+        removed: the files that are rewritten, and where no predicate tells which others go, those.
+        plan: the files that may hold rows of the condition.
+        matching: how many rows go; None where the rows were not looked at.
+        in_part: how many of them are in rewritten files; None likewise.
+    """
+
+    start: Start
+    condition: Condition
+    test: Test
+    rewritten: Target
+    removed: tuple[DataFile, ...]
+    plan: ScanPlan
+    matching: int | None
+    in_part: int | None
+
+    @classmethod
+    def of(cls, start: Start, where: str | Column | Expression | None) -> OverwritePlan:
+        """Find the files at the head of a branch that the condition matches in part.
+
+        Where metadata cannot tell them, Spark finds the rows that match.
+
+        Raises:
+            PredicateError: the condition does not fit the schema, is random, or fails on a value.
+        """
+        condition = start.condition(where)
+        target = start.target(start.spark, condition.implied)
+        test: Test = condition
+        rewritten = target.where(~target.plan.files["all_rows_match"])
+        gone = rewritten.ordinals
+        matching = in_part = None
+        if not condition.is_exact and target.plan.file_count:
+            with _evaluating(condition):
+                test = _repeatable(target, condition)
+                counts = rows_by_file(target, test)
+            gone, matching = list(counts), sum(counts.values())
+            rewritten = _matching_in_part(target, counts)
+            in_part = sum(counts[ordinal] for ordinal in rewritten.ordinals)
+        return cls(
+            start=start,
+            condition=condition,
+            test=test,
+            rewritten=rewritten,
+            removed=tuple(data_files(start.base, target.plan, gone)),
+            plan=target.plan,
+            matching=matching,
+            in_part=in_part,
+        )
+
+    @property
+    def where(self) -> Expression | None:
+        """The predicate by which whole files go; None where the files are known by name."""
+        return self.condition.implied if self.condition.is_exact else None
+
+    def result(self, written: ChangeResult) -> ChangeResult:
+        """Return what the overwrite did, from what was written."""
+        files, plan = self.plan.files, self.rewritten.plan
+        removed, deleted = len(self.removed), self.matching
+        if self.condition.is_exact:
+            whole = files.filter(pl.col("all_rows_match"))
+            removed += len(whole)
+            if not self.removed and self.plan.delete_index.is_empty:
+                deleted = int(whole["record_count"].sum())
+        copied = self._count_of_copies() if plan.file_count else 0
+        rows = written.rows_inserted
+        return replace(
+            written,
+            mode="copy-on-write" if plan.file_count else "metadata",
+            rows_read=plan.record_count,
+            rows_deleted=deleted,
+            rows_copied=copied,
+            rows_inserted=None if copied is None or rows is None else rows - copied,
+            files_read=self.plan.file_count,
+            files_skipped=files_skipped(self.plan),
+            files_removed=removed,
+            skipped=self.plan.skipped,
+        )
+
+    def _count_of_copies(self) -> int | None:
+        """The rows that rewritten files keep, where metadata and the look at the rows tell them."""
+        plan = self.rewritten.plan
+        if self.in_part is None or not plan.delete_index.is_empty:
+            return None
+        return plan.record_count - self.in_part
+
+    def rows(self, df: DataFrame) -> tuple[DataFrame, Schema | None]:
+        """The rows to write: the new ones, and those that rewritten files keep.
+
+        In a version 3 table kept rows keep their row ids (SPEC rule 148); the schema then has the
+        lineage columns too, and is None otherwise.
+        """
+        if self.rewritten.plan.file_count == 0:
+            return df, None
+        # The rows are one query with those of the DataFrame, which runs in the session of that.
+        target = replace(self.rewritten, spark=df.sparkSession)
+        written = target.written_schema
+        test = self._test_in(df.sparkSession)
+        kept = rows_not_matching(target, test)
+        new = align(df, target.schema, case_sensitive=self.start.case_sensitive)
+        for each in target.lineage:
+            new = new.withColumn(each.name, F.lit(None).cast("bigint"))
+        same = align(kept, written, case_sensitive=True)
+        return new.unionByName(same), written if target.keeps_lineage else None
+
+    def narrowed(self, validation: Validation, asked: Isolation | None) -> Validation:
+        """Return what must not have happened to the rows that this overwrite is about.
+
+        Deletes count where files are rewritten, whatever was asked for. Rows that others added
+        count too where no predicate tells which of them would go.
+
+        Args:
+            asked: the isolation that the user asked for, if any.
+        """
+        unseen = not self.condition.is_exact and asked is None
+        return replace(
+            validation,
+            isolation="serializable" if unseen else validation.isolation,
+            conflict_filter=self.condition.implied,
+            check_deletes=validation.check_deletes
+            or self.rewritten.plan.file_count > 0
+            or bool(self.removed),
+            case_sensitive=self.start.case_sensitive,
+        )
+
+    def _test_in(self, spark: SparkSession) -> Test:
+        """The test for rows read in a session, which may be set otherwise than the table's."""
+        if self.condition.is_exact or spark is self.start.spark or isinstance(self.test, AtPlaces):
+            return self.test
+        return _evaluate(self.rewritten, self.condition)
+
+
+@contextmanager
+def _evaluating(condition: Condition) -> Iterator[None]:
+    """Tell what fails on a value, such as a cast of text to a number, as the condition's fault."""
+    try:
+        yield
+    except PySparkException as error:
+        if not (error.getSqlState() or "").startswith(_DATA_EXCEPTION):
+            raise
+        reason = str(error).split("\n", 1)[0]
+        raise PredicateError(
+            f"the condition {condition.text!r} cannot be evaluated: {reason}"
+        ) from error
+
+
+def _repeatable(target: Target, condition: Condition) -> Test:
+    """A test that gives the same rows at each look."""
+    if not condition.has_subquery:
+        return repeatable(target, condition)
+    check_not_random(target.no_rows(), condition.flag(), condition.text)
+    return _evaluate(target, condition)
+
+
+def _evaluate(target: Target, condition: Condition) -> AtPlaces:
+    """The rows that match now."""
+    return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
+
+
+def _matching_in_part(target: Target, counts: dict[int, int]) -> Target:
+    """The files that hold some rows that match, and may hold others."""
+    matching = pl.DataFrame(
+        {"ordinal": list(counts), "matching": list(counts.values())},
+        schema={"ordinal": target.plan.files.schema["ordinal"], "matching": pl.Int64},
+    )
+    files = target.plan.files.join(matching, on="ordinal", how="left", maintain_order="left")
+    partly = pl.col("matching") < pl.col("record_count")
+    return target.where(files.select(partly.fill_null(False)).to_series())

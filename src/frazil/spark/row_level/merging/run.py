@@ -7,8 +7,9 @@ the places of rows; the other columns are read only of files with rows that chan
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.errors import PredicateError
+from frazil.format.manifests import DataFile
 from frazil.format.predicates.bind import bind
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
@@ -33,6 +35,7 @@ from frazil.format.predicates.expressions import (
 from frazil.format.predicates.sql.implied import conjuncts_of
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.conditions import condition_of
+from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.files.write_failures import refusing_values
 from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
@@ -45,10 +48,10 @@ from frazil.spark.row_level.merging.keys.equal_columns import MatchNames, equal_
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter, pays
 from frazil.spark.row_level.merging.matches.by_file import FileMatches
 from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
+from frazil.spark.row_level.merging.matches.counts import MatchCounts
 from frazil.spark.row_level.merging.matches.matching import Matching, is_steady
 from frazil.spark.row_level.merging.merged_rows import MergedRows
 from frazil.spark.row_level.merging.source import Source
-from frazil.spark.row_level.merging.written import WrittenChanges
 from frazil.spark.row_level.target import Target, as_file_and_position
 from frazil.spark.row_level.values.expressions import condition_column
 from frazil.spark.session import costs
@@ -378,3 +381,35 @@ def _join(
         joined = joined.where(which.isNull() | ~which.isin(deletes))
     alias = merge.target_alias
     return written_by_clause(joined, after, target=target, alias=alias, old=old, which=which)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenChanges:
+    """What a merge wrote.
+
+    Attributes:
+        counts: the rows that change.
+        added: files with rows; without `deletes` they take the place of the files that change.
+        copied: rows of theirs that stay as they were.
+        deletes: of the rows that change, where these are marked.
+    """
+
+    counts: MatchCounts
+    added: Sequence[DataFile]
+    copied: int = 0
+    deletes: WrittenDeletes | None = None
+
+    @classmethod
+    def of_new_rows(
+        cls, matching: Matching, counts: MatchCounts, target: Target, new: DataFrame | None
+    ) -> WrittenChanges:
+        """Write new rows, where no row of the table changes."""
+        added: list[DataFile] = []
+        if new is not None:
+            added = matching.command.write(new, target, most_rows=matching.source.count)
+        return cls(counts=counts, added=added)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were written."""
+        return sum(file.record_count for file in self.added)

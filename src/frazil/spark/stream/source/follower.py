@@ -18,8 +18,11 @@ from frazil.format.types import PrimitiveType
 from frazil.spark.session.facts import is_connect, is_stopped
 from frazil.spark.stream.source.batch_files import Units
 from frazil.spark.stream.source.batches import cut
-from frazil.spark.stream.source.checkpoint_cleanup import check_goes_on, forget_finished
-from frazil.spark.stream.source.checkpoint_repair import forget_unplanned
+from frazil.spark.stream.source.checkpoint_cleanup import (
+    check_goes_on,
+    forget_finished,
+    forget_unplanned,
+)
 from frazil.spark.stream.source.log import LogState, StreamLog
 from frazil.spark.stream.source.options import StreamOptions
 from frazil.spark.stream.source.pending import beginning, since
