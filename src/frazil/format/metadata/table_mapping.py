@@ -96,5 +96,5 @@ def _field_at(path: tuple[str, ...], schema: Schema) -> NestedField | None:
         found = next((field for field in fields if field.name == name), None)
         if found is None:
             return None
-        fields = getattr(found.field_type, "fields", ())
+        fields = found.field_type.fields
     return found

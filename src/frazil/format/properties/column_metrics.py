@@ -48,7 +48,7 @@ def _in_priority(struct: StructType) -> Iterator[int]:
         else:
             yield field.field_id
     for field in nested:
-        yield from _in_priority(StructType(getattr(field.field_type, "fields", ())))
+        yield from _in_priority(StructType(field.field_type.fields))
 
 
 def truncate_string_down(value: str, length: int) -> str:

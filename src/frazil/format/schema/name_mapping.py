@@ -11,7 +11,7 @@ from typing import Any
 
 from frazil.errors import InvalidFormatError, InvalidMetadataError
 from frazil.format.schema import Schema
-from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
+from frazil.format.types import IcebergType, NestedField
 
 NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
 """The table property that holds a mapping as JSON."""
@@ -266,20 +266,14 @@ def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:
 
 
 def _mapped_field(nested: NestedField) -> MappedField:
-    return MappedField((nested.name,), nested.field_id, _mapped_fields(_inside(nested.field_type)))
-
-
-def _inside(field_type: IcebergType | None) -> tuple[NestedField, ...]:
-    if isinstance(field_type, StructType | ListType | MapType):
-        return field_type.fields
-    return ()
+    return MappedField((nested.name,), nested.field_id, _mapped_fields(nested.field_type.fields))
 
 
 def _evolved_fields(
     mapped_fields: Sequence[MappedField], base: IcebergType | None, evolved: IcebergType
 ) -> tuple[MappedField, ...]:
-    before = {nested.field_id: nested for nested in _inside(base)}
-    after = {nested.field_id: nested for nested in _inside(evolved)}
+    before = {} if base is None else {nested.field_id: nested for nested in base.fields}
+    after = {nested.field_id: nested for nested in evolved.fields}
     taken = {name for mapped in mapped_fields for name in mapped.names}
     result: list[MappedField] = []
     for mapped in mapped_fields:

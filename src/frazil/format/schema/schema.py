@@ -405,8 +405,6 @@ def index_fields(struct: StructType) -> SchemaIndex:
         short_path: tuple[str, ...],
         in_collection: bool,
     ) -> None:
-        if not isinstance(owner, StructType | ListType | MapType):
-            return
         inside = in_collection or not isinstance(owner, StructType)
         for field in owner.fields:
             own_path = (*path, field.name)

@@ -75,7 +75,7 @@ class SchemaTree:
         self._fields[field.field_id] = field
         self._parents[field.field_id] = parent
         inside = {field.field_id}
-        if isinstance(field.field_type, StructType | ListType | MapType):
+        if field.field_type.is_nested:
             self._children[field.field_id] = [child.field_id for child in field.field_type.fields]
             for child in field.field_type.fields:
                 inside |= self._put(field.field_id, child)

@@ -48,7 +48,7 @@ def scan_with_arrow(
     Raises:
         UnsupportedError: a column whose type this way cannot yield (variant).
     """
-    if context.support.time and any(_holds_time(field.field_type) for field in wanted.fields):
+    if context.support.time and any(field.field_type.holds(I.TimeType) for field in wanted.fields):
         raise UnsupportedError(
             "columns of type time in files that Spark cannot read need "
             "spark.sql.timeType.enabled=false"
@@ -114,10 +114,3 @@ def _constants_text(values: Mapping[int, Any], types: Mapping[int, I.IcebergType
             if field_id in types
         }
     )
-
-
-def _holds_time(field_type: I.IcebergType) -> bool:
-    if isinstance(field_type, I.TimeType):
-        return True
-    children: tuple[I.NestedField, ...] = getattr(field_type, "fields", ())
-    return any(_holds_time(child.field_type) for child in children)

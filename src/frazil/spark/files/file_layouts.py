@@ -146,9 +146,9 @@ def _may_need_more(field: I.NestedField, metadata: TableMetadata) -> bool:
 
 
 def _holds_default(field_type: I.IcebergType) -> bool:
-    children: tuple[I.NestedField, ...] = getattr(field_type, "fields", ())
     return any(
-        child.initial_default is not None or _holds_default(child.field_type) for child in children
+        child.initial_default is not None or _holds_default(child.field_type)
+        for child in field_type.fields
     )
 
 

@@ -158,17 +158,10 @@ def with_fields(fields: Sequence[NestedField], schema: Schema, ids: set[int]) ->
 
 def leaf_ids(field_type: IcebergType) -> frozenset[int]:
     """The ids of the fields below a type that have no fields of their own."""
-    if not field_type.is_nested:
-        return frozenset()
     ids: set[int] = set()
-    for child in _children(field_type):
+    for child in field_type.fields:
         ids |= leaf_ids(child.field_type) or {child.field_id}
     return frozenset(ids)
-
-
-def _children(field_type: IcebergType) -> tuple[NestedField, ...]:
-    fields: tuple[NestedField, ...] = getattr(field_type, "fields", ())
-    return fields
 
 
 def _ids_of(field: NestedField) -> set[int]:

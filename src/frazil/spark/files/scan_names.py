@@ -113,10 +113,9 @@ def columns_of_schema(schema: Schema) -> tuple[FooterColumn, ...]:
 
 
 def _column(field: NestedField) -> FooterColumn:
-    parts: tuple[NestedField, ...] = getattr(field.field_type, "fields", ())
-    return FooterColumn(
-        field.name, field.field_id, str(field.field_type), tuple(map(_column, parts))
-    )
+    kind = field.field_type
+    parts = tuple(map(_column, kind.fields))
+    return FooterColumn(field.name, field.field_id, str(kind), parts)
 
 
 def _struct_paths(fields: Iterable[NestedField], prefix: str) -> Iterable[tuple[str, int]]:

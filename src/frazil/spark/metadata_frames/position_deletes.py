@@ -107,7 +107,7 @@ class DeletedPositions:
             arrow_type(kind)
         except UnsupportedError:
             return None
-        if self.support.time and _holds_time(kind):
+        if self.support.time and kind.holds(I.TimeType):
             return None
         return I.NestedField(_ROW_ID, "row", kind)
 
@@ -126,13 +126,6 @@ class DeletedPositions:
             column = converted(column, kind, self.support, scanned=row.field_type)
         comment = (field.metadata or {}).get(COMMENT_KEY)
         return column.alias(field.name, metadata={} if comment is None else {COMMENT_KEY: comment})
-
-
-def _holds_time(kind: I.IcebergType) -> bool:
-    if isinstance(kind, I.TimeType):
-        return True
-    children: tuple[I.NestedField, ...] = getattr(kind, "fields", ())
-    return any(_holds_time(child.field_type) for child in children)
 
 
 @dataclass(frozen=True, slots=True)

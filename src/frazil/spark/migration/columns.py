@@ -145,7 +145,7 @@ class ColumnMatcher:
         known = self.schema.field_or_none(field_id)
         # What a variant is made of is none of the table's fields.
         is_known = known is not None and not isinstance(known.field_type, I.VariantType)
-        fields = () if known is None else getattr(known.field_type, "fields", ())
+        fields = () if known is None else known.field_type.fields
         return _Level(field_id, mapped.fields, fields, place, is_known)
 
     def _refuse_reused_name(self, name: str, own: MappedField | None, level: _Level) -> None:

@@ -252,7 +252,7 @@ def _type_name(field: I.NestedField) -> str:
 
 
 def _is_plain(iceberg_type: I.IcebergType) -> bool:
-    if isinstance(iceberg_type, I.StructType | I.ListType | I.MapType):
+    if iceberg_type.is_nested:
         return all(_is_plain(field.field_type) for field in iceberg_type.fields)
     plain = (I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.StringType)
     return isinstance(iceberg_type, plain)

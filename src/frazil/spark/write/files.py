@@ -41,7 +41,6 @@ from frazil.spark.session.packages import have_packages
 from frazil.spark.session.tasks import map_batches, work_on
 from frazil.spark.write.arrow import ArrowTask, writes_few
 from frazil.spark.write.columns.align import align
-from frazil.spark.write.columns.native_types import holds_type, lacks_label, lacks_physical_type
 from frazil.spark.write.columns.partition_columns import identity_columns, key_names, partition_keys
 from frazil.spark.write.distribute import Placement, distribute, in_order, order_columns
 from frazil.spark.write.finish import Finisher
@@ -80,6 +79,12 @@ class Writer:
 
 
 SPARK: Final = Writer("Spark", "it writes every type of the columns")
+
+_UNLABELLED: Final = (
+    I.StructType, I.ListType, I.MapType, I.TimeType, I.TimestampNanoType, I.TimestamptzNanoType,
+    I.GeometryType, I.GeographyType,
+)  # fmt: skip
+"""Types whose columns Spark writes without an id or their logical type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,7 @@ def tell_nobody(progress: WriteProgress) -> None:
 
 def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows | None) -> Writer:
     """Return who is to write the files: Spark, but for what it cannot write or is slow at."""
-    if any(lacks_physical_type(field.field_type) for field in write.schema.fields):
+    if write.schema.as_struct().holds(I.UUIDType, I.FixedType):
         return Writer("Arrow", "Spark's writer has no physical type for a column")
     if write.needs_labels and not write.is_local:
         if not write.io.replaces_ends(write.folder):
@@ -252,7 +257,7 @@ class FileWrite:
     @property
     def needs_labels(self) -> bool:
         """Whether the footers of Spark's writer lack an id or a type."""
-        return any(lacks_label(field.field_type) for field in self.schema.fields)
+        return any(field.field_type.holds(*_UNLABELLED) for field in self.schema.fields)
 
     def has_few(self, expected: ExpectedRows | None) -> bool:
         """Whether each file gets few rows, and Spark's writer costs more than they do."""
@@ -360,7 +365,7 @@ class FileWrite:
         access = self.access(spark)
         self.check_codec(spark)
         settings = dict(WRITE_SETTINGS)
-        if any(holds_type(field.field_type, I.VariantType) for field in self.schema.fields):
+        if self.schema.as_struct().holds(I.VariantType):
             shreds = str(self.options.shreds_variants).lower()
             settings["spark.sql.variant.writeShredding.enabled"] = shreds
             # It would rename the columns of scans, and their field ids would be lost on the way.

@@ -27,7 +27,7 @@ from frazil.format.metadata.table_mapping import evolved_mapping_property
 from frazil.format.properties.table import COLUMN_PROPERTIES
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import IcebergType, ListType, MapType, StructType, as_type
+from frazil.format.types import IcebergType, as_type
 from frazil.planning.frames import live_entries
 from frazil.planning.load import ManifestLoader
 from frazil.storage.files import FileIO
@@ -185,7 +185,7 @@ def warn_of_promoted_keys(io: FileIO, metadata: TableMetadata, schema: Schema) -
         if field_id in after
         and after[field_id].field_type != field.field_type
         # A struct is another one with each field that comes.
-        and not isinstance(field.field_type, StructType | ListType | MapType)
+        and not field.field_type.is_nested
     }
     if not promoted:
         return

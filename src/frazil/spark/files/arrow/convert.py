@@ -29,10 +29,7 @@ def needs_conversion(field_type: I.IcebergType, support: SparkTypeSupport) -> bo
         return True
     if isinstance(field_type, I.GeometryType | I.GeographyType):
         return not isinstance(type_to_spark(field_type, support=support), S.BinaryType)
-    if field_type.is_nested:
-        children: tuple[I.NestedField, ...] = getattr(field_type, "fields", ())
-        return any(needs_conversion(child.field_type, support) for child in children)
-    return False
+    return any(needs_conversion(child.field_type, support) for child in field_type.fields)
 
 
 def scan_type(field_type: I.IcebergType, support: SparkTypeSupport) -> S.DataType:

@@ -152,8 +152,7 @@ def _positional(column: FooterColumn, position: int, field: I.NestedField | None
 
 
 def _by_names(column: FooterColumn, field_type: I.IcebergType) -> FooterColumn:
-    fields: tuple[I.NestedField, ...] = getattr(field_type, "fields", ())
-    named = {field.name.lower(): field for field in fields}
+    named = {field.name.lower(): field for field in field_type.fields}
     children = []
     for child, part in zip(column.children, _parts(column), strict=True):
         field = named.get(part.lower())

@@ -83,7 +83,7 @@ def is_little(metadata: TableMetadata, group: FileGroup) -> bool:
 
 
 def _is_copied(field_type: I.IcebergType) -> bool:
-    if isinstance(field_type, I.StructType | I.ListType | I.MapType):
+    if field_type.is_nested:
         return all(_is_copied(part.field_type) for part in field_type.fields)
     return isinstance(field_type, _COPIED)
 
