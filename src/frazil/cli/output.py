@@ -20,6 +20,7 @@ from uuid import UUID
 import click
 
 from frazil.cli.layout import TextColumn, one_line, pair_lines, table_lines
+from frazil.format.html_text import size_text
 
 Row = Mapping[str, Any]
 
@@ -122,14 +123,7 @@ def readable(value: Any) -> str:
 
 def readable_bytes(size: int | None) -> str:
     """Return a size with its unit."""
-    if size is None:
-        return "-"
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
+    return "-" if size is None else size_text(size)
 
 
 def readable_duration(milliseconds: int | None) -> str:

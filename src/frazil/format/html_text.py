@@ -1,4 +1,4 @@
-"""Text of a table in HTML: everything is escaped, small tables are laid out."""
+"""Text of a table as pages and notebooks show it: everything is escaped, small tables laid out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def html_script_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def html_size(size: float) -> str:
+def size_text(size: float) -> str:
     """Return a number of bytes with its unit."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":

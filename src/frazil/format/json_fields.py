@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from frazil.errors import InvalidFormatError, InvalidMetadataError
@@ -83,6 +83,14 @@ class JsonObject:
     def error_of(self, name: str, message: str) -> InvalidFormatError:
         """The error that says what is wrong with a field."""
         return self.error(message, file=self.file, field=self.field_path(name))
+
+    def check_unique(self, name: str, ids: Iterable[int]) -> None:
+        """Refuse a list of objects of which two have one id."""
+        seen: set[int] = set()
+        for one in ids:
+            if one in seen:
+                raise self.error_of(name, f"the id {one} occurs twice")
+            seen.add(one)
 
     def wrong_kind_error(self, name: str, what: str, value: Any) -> InvalidFormatError:
         """The error for a value of the wrong kind, or for an absent one."""

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 import polars as pl
 
-from frazil.format.html_text import ShownInNotebooks
+from frazil.format.html_text import ShownInNotebooks, size_text
 from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
@@ -232,7 +232,7 @@ class ScanPlan(ShownInNotebooks):
         snapshot = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         lines = [
             f"ScanPlan of {snapshot}",
-            f"  read      {_count(self.file_count, 'file')}, {_size(self.size_in_bytes)}, "
+            f"  read      {_count(self.file_count, 'file')}, {size_text(self.size_in_bytes)}, "
             f"{_count(self.record_count, 'row')} from {_count(self.manifests_read, 'manifest')}",
         ]
         if self.delete_count:
@@ -269,17 +269,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError(size)
-
-
 def _text_of_skipped(skipped: Skipped) -> str:
     files = "files" if skipped.files is None else _count(skipped.files, "file")
-    size = "" if skipped.size_in_bytes is None else f", {_size(skipped.size_in_bytes)}"
+    size = "" if skipped.size_in_bytes is None else f", {size_text(skipped.size_in_bytes)}"
     where = f" in {_count(skipped.manifests, 'manifest')}" if skipped.manifests else ""
     return f"{files}{size}{where} by {skipped.reason}"
 

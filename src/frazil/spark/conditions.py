@@ -23,19 +23,16 @@ from frazil.errors import PredicateError
 from frazil.format.predicates import (
     AlwaysFalse,
     AlwaysTrue,
-    And,
     BoundRef,
     Expression,
     Leaf,
-    Or,
     SparkForms,
     all_of,
     bind,
-    fold,
     leaves,
     to_spark_sql,
 )
-from frazil.format.predicates.expressions import with_ref
+from frazil.format.predicates.expressions import with_leaves, with_ref
 from frazil.format.predicates.sql.implied import (
     NOTHING_IMPLIED,
     ConditionReader,
@@ -325,7 +322,7 @@ class _Maker:
             ref = node.ref
             return with_ref(node, BoundRef(ref.field_id, ref.type, (alias, *ref.parts)))
 
-        return fold(bound, leaf, _junction)
+        return with_leaves(bound, leaf)
 
     def _names_in(self, bound: Expression) -> frozenset[str]:
         refs = (leaf.ref for leaf in leaves(bound))
@@ -391,7 +388,3 @@ class _Maker:
             return PredicateError(f"in the condition {shown!r}: {self.schema.missing(name)}")
         reason = message.split("; line", 1)[0].split("\n\nJVM stacktrace", 1)[0].strip()
         return PredicateError(f"the condition {shown!r} is refused by Spark: {reason[:_SHOWN]}")
-
-
-def _junction(node: Expression, parts: list[Expression]) -> Expression:
-    return And(*parts) if isinstance(node, And) else Or(*parts)

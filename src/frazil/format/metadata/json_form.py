@@ -124,7 +124,7 @@ def metadata_from_json(
     orders, default_order_id = _read_sort_orders(fields, version)
     _check_32_bits(fields, "sort-orders", (order.order_id for order in orders))
     snapshots = _read_snapshots(fields, version, known)
-    _check_unique(fields, "snapshots", (snapshot.snapshot_id for snapshot in snapshots))
+    fields.check_unique("snapshots", (snapshot.snapshot_id for snapshot in snapshots))
     current_snapshot_id = fields.optional_snapshot_id("current-snapshot-id")
     if current_snapshot_id == _NO_SNAPSHOT:
         current_snapshot_id = None
@@ -270,7 +270,7 @@ def _read_uuid(fields: JsonObject, version: int) -> str | None:
 def _read_schemas(fields: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
     if "schemas" in fields or version > 1:
         schemas = fields.parsed_list("schemas", Schema.from_json)
-        _check_unique(fields, "schemas", (schema.schema_id for schema in schemas))
+        fields.check_unique("schemas", (schema.schema_id for schema in schemas))
         if version == 1 and "current-schema-id" not in fields:
             return _with_current_schema(schemas, fields.value_of("schema", Schema.from_json))
         current_id = fields.integer("current-schema-id")
@@ -306,7 +306,7 @@ def _read_specs(fields: JsonObject, version: int) -> tuple[tuple[PartitionSpec, 
         else:
             default_id = fields.integer("default-spec-id")
         _check_held(fields, "default-spec-id", default_id, (spec.spec_id for spec in specs))
-        _check_unique(fields, "partition-specs", (spec.spec_id for spec in specs))
+        fields.check_unique("partition-specs", (spec.spec_id for spec in specs))
         return specs, default_id
     spec = fields.value_of("partition-spec", PartitionSpec.from_fields_json)
     return (spec,), spec.spec_id
@@ -325,7 +325,7 @@ def _read_sort_orders(fields: JsonObject, version: int) -> tuple[tuple[SortOrder
         return (UNSORTED,), UNSORTED.order_id
     orders = fields.parsed_list("sort-orders", SortOrder.from_json)
     default_id = fields.integer("default-sort-order-id")
-    _check_unique(fields, "sort-orders", (order.order_id for order in orders))
+    fields.check_unique("sort-orders", (order.order_id for order in orders))
     # Order 0 is unsorted by definition (rule 94) and need not be listed.
     if default_id == UNSORTED.order_id and all(o.order_id != default_id for o in orders):
         orders = (UNSORTED, *orders)
@@ -415,11 +415,3 @@ def _check_depth(fields: JsonObject, schema: Schema) -> None:
             f"the schema {schema.schema_id} nests {max(depths.values())} levels deep; at most"
             f" {_DEEPEST} can be read",
         )
-
-
-def _check_unique(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
-    seen: set[int] = set()
-    for one in ids:
-        if one in seen:
-            raise fields.error_of(name, f"the id {one} occurs twice")
-        seen.add(one)

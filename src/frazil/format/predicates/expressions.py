@@ -24,7 +24,7 @@ internal values of the column's type and no `Not` or `AlwaysNull` is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from frazil.format.predicates.nodes import (
@@ -84,6 +84,7 @@ __all__ = [
     "operands_of",
     "push_down_not",
     "render",
+    "with_leaves",
     "with_ref",
 ]
 
@@ -132,6 +133,17 @@ def push_down_not(root: Expression) -> Expression:
         return any_of(positives), all_of(negatives)
 
     return fold(root, both, combine)[0]
+
+
+def with_leaves(root: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
+    """The predicate with what `leaf` makes of each of its leaves, simplified."""
+    return fold(root, leaf, _join_parts)
+
+
+def _join_parts(node: Expression, parts: list[Expression]) -> Expression:
+    if isinstance(node, Not):
+        return parts[0].negated()
+    return all_of(parts) if isinstance(node, And) else any_of(parts)
 
 
 def with_ref(leaf: Leaf, ref: Reference | BoundRef) -> Leaf:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from frazil.errors import UnsupportedVersionError
@@ -37,10 +36,10 @@ def view_metadata_from_json(value: Any, *, file: str | None = None) -> ViewMetad
             + (f" (file {file})" if file else "")
         )
     schemas = fields.parsed_list("schemas", Schema.from_json)
-    _check_unique(fields, "schemas", (each.schema_id for each in schemas))
+    fields.check_unique("schemas", (each.schema_id for each in schemas))
     fields.array("versions")
     versions = tuple(view_version_from_json(each) for each in fields.objects("versions"))
-    _check_unique(fields, "versions", (each.version_id for each in versions))
+    fields.check_unique("versions", (each.version_id for each in versions))
     fields.array("version-log")
     metadata = ViewMetadata(
         view_uuid=view_uuid,
@@ -153,11 +152,3 @@ def _representation_to_json(representation: ViewRepresentation) -> dict[str, Any
 
 def _log_entry(fields: JsonObject) -> ViewHistoryEntry:
     return ViewHistoryEntry(fields.moment("timestamp-ms"), fields.integer("version-id"))
-
-
-def _check_unique(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
-    seen: set[int] = set()
-    for one in ids:
-        if one in seen:
-            raise fields.error_of(name, f"the id {one} occurs twice")
-        seen.add(one)

@@ -26,10 +26,9 @@ from frazil.format.predicates.expressions import (
     Leaf,
     NotNaN,
     NotNull,
-    all_of,
-    any_of,
     fold,
     leaves,
+    with_leaves,
 )
 from frazil.format.predicates.projection.project import inclusive, strict
 from frazil.format.schema import Schema
@@ -69,10 +68,7 @@ def only_columns(bound: Expression, field_ids: Collection[int]) -> Expression:
             return AlwaysTrue()
         return node
 
-    def combine(node: Expression, parts: list[Expression]) -> Expression:
-        return all_of(parts) if isinstance(node, And) else any_of(parts)
-
-    return fold(bound, leaf, combine)
+    return with_leaves(bound, leaf)
 
 
 def keeps_partitions(projected: Expression, entries: pl.DataFrame) -> pl.Series:

@@ -15,7 +15,7 @@ import polars as pl
 
 from frazil.catalog.protocol import Capability, LoadedTable
 from frazil.errors import StorageError, UnsupportedError, ValidationError
-from frazil.format.html_text import ShownInNotebooks, html_size
+from frazil.format.html_text import ShownInNotebooks, size_text
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import GC_ENABLED
 from frazil.storage.files import FileIO
@@ -111,7 +111,7 @@ class OrphanFilesResult(ShownInNotebooks):
         uploads = [f"  upload   {path}: never completed" for path in self.unfinished_uploads]
         if not self.orphan_files_count:
             return "\n".join(["Orphan files: none", *uploads[:_SHOWN]])
-        found = f"{self.orphan_files_count:,} files, {html_size(self.orphan_bytes)}"
+        found = f"{self.orphan_files_count:,} files, {size_text(self.orphan_bytes)}"
         lines = [f"Orphan files{' (dry run)' if self.is_dry_run else ''}", f"  found    {found}"]
         if not self.is_dry_run:
             lines.append(f"  deleted  {self.deleted_files_count:,} files")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from frazil.format.html_text import html_size, html_text
+from frazil.format.html_text import html_text, size_text
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import count_in
 from frazil.table.report.layout import utc_text
@@ -81,7 +81,7 @@ def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
         (min(powers.min(), goal), max(powers.max(), goal)) if len(powers) else (goal, goal)
     )
     counts = np.bincount(powers - first, minlength=last - first + 1)
-    names = [html_size(2.0**power).replace(".0 ", " ") for power in range(first, last + 1)]
+    names = [size_text(2.0**power).replace(".0 ", " ") for power in range(first, last + 1)]
     is_small = np.arange(first, last + 1) < goal - 1
     traces = [
         {
@@ -97,7 +97,7 @@ def sizes_chart(sizes: pl.Series, *, target: int) -> Chart:
             ("half the target or more", ~is_small, _COLORS[0]),
         )
     ]
-    title = f"size of a file, to twice as much<br>the target is {html_size(target)}"
+    title = f"size of a file, to twice as much<br>the target is {size_text(target)}"
     return _chart(
         traces,
         barmode="stack",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.format.html_text import html_size, html_text
+from frazil.format.html_text import html_text, size_text
 from frazil.table.report.lake import LakeEntry, LakeNames, search_text
 from frazil.table.report.layout import now_text, script_element, utc_text, whole_page
 
@@ -179,7 +179,7 @@ def _row(entry: LakeEntry, address: str | None) -> str:
         note = f'<small class="bad">cannot be loaded: {html_text(entry.problem)}</small>'
     elif entry.comment:
         note = f"<small>{html_text(_short_text(entry.comment))}</small>"
-    size = _UNKNOWN if entry.size_in_bytes is None else html_size(entry.size_in_bytes)
+    size = _UNKNOWN if entry.size_in_bytes is None else size_text(entry.size_in_bytes)
     changed = _UNKNOWN if entry.changed_ms is None else utc_text(entry.changed_ms)
     worst = None if entry.health is None else entry.health[0].score
     cells = (
@@ -229,7 +229,7 @@ def _cards(lake: LakeIndex) -> str:
     if lake.is_whole:
         told = [each for each in lake.entries if each.kind == "table"]
         cards["rows, deleted ones included"] = sum(each.rows or 0 for each in told)
-        cards["size of the files"] = html_size(sum(each.size_in_bytes or 0 for each in told))
+        cards["size of the files"] = size_text(sum(each.size_in_bytes or 0 for each in told))
         lost = sum(each.problem is not None for each in lake.entries)
         if lost:
             cards["cannot be loaded"] = lost

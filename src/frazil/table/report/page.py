@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from frazil.format.html_text import html_script_json, html_size, html_table, html_text
+from frazil.format.html_text import html_script_json, html_table, html_text, size_text
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.summaries import count_in
@@ -168,7 +168,7 @@ def _cards(found: OptimizingPlan, metadata: TableMetadata) -> str:
     cards = {
         "health": f"{found.health.score} of 100",
         "data files": f"{found.health.files:,}",
-        "size of the data files": html_size(found.health.size_in_bytes),
+        "size of the data files": size_text(found.health.size_in_bytes),
         "rows, deleted ones included": f"{int(partitions['rows'].sum()):,}",
         "partitions": f"{len(partitions):,}",
         "snapshots": f"{len(metadata.snapshots):,}",
@@ -189,7 +189,7 @@ def _choices(found: OptimizingPlan) -> str:
         [
             (
                 str(each.kind), str(each.work), each.partition, each.files,
-                html_size(each.size_in_bytes), each.reason, each.gain_seconds,
+                size_text(each.size_in_bytes), each.reason, each.gain_seconds,
             )
             for each in found.choices[:_MOST_ROWS]
         ],
@@ -206,7 +206,7 @@ def _partitions(found: OptimizingPlan) -> str:
         [
             (
                 row["partition"] or "the table", round(row["score"]), row["files"],
-                html_size(row["size"]), row["rows"], round(row["position_rows"]),
+                size_text(row["size"]), row["rows"], round(row["position_rows"]),
                 min(round(row["equality_rows"]), row["rows"]),
             )
             for row in rows

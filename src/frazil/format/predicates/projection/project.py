@@ -32,7 +32,6 @@ from frazil.format.predicates.bind import in_values, not_in_values, rejects_null
 from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
-    And,
     BoundRef,
     Comparison,
     Expression,
@@ -46,7 +45,7 @@ from frazil.format.predicates.expressions import (
     StartsWith,
     all_of,
     any_of,
-    fold,
+    with_leaves,
     with_ref,
 )
 from frazil.format.schema import Schema
@@ -72,7 +71,7 @@ def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Express
             _inclusive_leaf(node, field, ref) for field, ref in _fields_over(node, spec, schema)
         )
 
-    return _project(bound, leaf)
+    return with_leaves(bound, leaf)
 
 
 def strict(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
@@ -85,14 +84,7 @@ def strict(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression
             _strict_leaf(node, field, ref) for field, ref in _fields_over(node, spec, schema)
         )
 
-    return _project(bound, leaf)
-
-
-def _project(bound: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
-    def combine(node: Expression, parts: list[Expression]) -> Expression:
-        return all_of(parts) if isinstance(node, And) else any_of(parts)
-
-    return fold(bound, leaf, combine)
+    return with_leaves(bound, leaf)
 
 
 def _fields_over(

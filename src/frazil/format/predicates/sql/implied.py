@@ -20,16 +20,12 @@ from frazil.errors import PredicateError
 from frazil.format.predicates.bind import bind, resolve
 from frazil.format.predicates.expressions import (
     AlwaysTrue,
-    And,
     Expression,
     Leaf,
-    Not,
     Reference,
-    all_of,
-    any_of,
-    fold,
     leaves,
     push_down_not,
+    with_leaves,
     with_ref,
 )
 from frazil.format.predicates.sql.parse import leaf_predicate, predicate_of_tree, sql_tree
@@ -120,7 +116,7 @@ class ConditionReader:
             return expression
 
         pushed = push_down_not(predicate_of_tree(tree, leaf))
-        known = fold(pushed, _true_where_unread, _join_parts) if unread else pushed
+        known = with_leaves(pushed, _true_where_unread) if unread else pushed
         return Implied(predicate=self._bind(known), is_exact=not unread)
 
     def _leaf(self, node: exp.Expression, own: tuple[type[IcebergType], ...]) -> Expression | None:
@@ -175,7 +171,7 @@ class ConditionReader:
                 return node
             return with_ref(node, Reference(tuple(rest)))
 
-        return fold(expression, leaf, _join_parts)
+        return with_leaves(expression, leaf)
 
     def _same(self, one: str, other: str) -> bool:
         return one == other or (not self.case_sensitive and one.lower() == other.lower())
@@ -187,12 +183,6 @@ class ConditionReader:
 
 def _true_where_unread(node: Expression) -> Expression:
     return AlwaysTrue() if isinstance(node, Unread) else node
-
-
-def _join_parts(node: Expression, parts: list[Expression]) -> Expression:
-    if isinstance(node, Not):
-        return parts[0].negated()
-    return all_of(parts) if isinstance(node, And) else any_of(parts)
 
 
 def _compared_literals(node: exp.Expression) -> list[list[SparkLiteral]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from frazil.format.html_text import ShownInNotebooks
+from frazil.format.html_text import ShownInNotebooks, size_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class RewriteProgress:
         failed = f", {self.groups_failed} given up" if self.groups_failed else ""
         return (
             f"{self.groups_done} of {self.groups} groups rewritten ({_files(self.files)}, "
-            f"{_size(self.size_in_bytes)}), {self.groups_committed} committed{failed}"
+            f"{size_text(self.size_in_bytes)}), {self.groups_committed} committed{failed}"
         )
 
 
@@ -94,8 +94,9 @@ class CompactionResult(ShownInNotebooks):
         lines = [
             "Compaction",
             f"  rewritten  {_files(self.rewritten_data_files_count)}, "
-            f"{_size(self.rewritten_bytes_count)}",
-            f"  added      {_files(self.added_data_files_count)}, {_size(self.added_bytes_count)}",
+            f"{size_text(self.rewritten_bytes_count)}",
+            f"  added      {_files(self.added_data_files_count)}, "
+            f"{size_text(self.added_bytes_count)}",
         ]
         if self.removed_delete_files_count:
             lines.append(f"  removed    {self.removed_delete_files_count:,} with deletes")
@@ -183,11 +184,3 @@ def _lines(title: str, result: ConversionResult | PositionDeletesResult | Manife
 
 def _files(count: int) -> str:
     return f"{count:,} file" if count == 1 else f"{count:,} files"
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError(size)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from frazil.format.html_text import ShownInNotebooks, html_table, notebook_card
+from frazil.format.html_text import ShownInNotebooks, html_table, notebook_card, size_text
 from frazil.table.maintenance.optimizing.health import Health
 
 
@@ -57,7 +57,7 @@ class OptimizingChoice:
         place = f" of {self.partition}" if self.partition else ""
         return (
             f"{self.kind}: {self.work}{place}: {self.files:,} files, "
-            f"{_size(self.size_in_bytes)}, since {self.reason}; "
+            f"{size_text(self.size_in_bytes)}, since {self.reason}; "
             f"a read takes {self.gain_seconds:.3g} s less"
         )
 
@@ -129,11 +129,3 @@ class OptimizingPlan(ShownInNotebooks):
 
 
 _MOST_SHOWN = 20
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError(size)
