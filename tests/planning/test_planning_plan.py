@@ -38,8 +38,8 @@ from frazil.format.values import to_bytes
 from frazil.planning.cache import ManifestCache, memory_of_plan
 from frazil.planning.changes import changed_files
 from frazil.planning.counts.rows import count_rows
-from frazil.planning.entries import entries
 from frazil.planning.frames import memory_of
+from frazil.planning.load import entries
 from frazil.planning.plan import kept_plan, plan
 from frazil.planning.scan_plan import ScanPlan, SkipReason
 from frazil.storage import avro

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.spark.local.defaults import core_count, default_settings, memory_bytes
+from frazil.spark.local.session import core_count, default_settings, memory_bytes
 from programs import ended_program
 
 _JAVA = ("java", "javac", "keytool", "jexec")

@@ -25,8 +25,13 @@ from frazil.spark.migration.entries import EntryMaker
 from frazil.spark.migration.sources import source_of
 from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
-from frazil.table.migration.folders import data_files, files_in_folders
-from frazil.table.migration.partitions import PartitionTexts, compatible_spec, value_column
+from frazil.table.migration.partitions import (
+    PartitionTexts,
+    compatible_spec,
+    data_files,
+    files_in_folders,
+    value_column,
+)
 from frazil.table.snapshots.add_files import AddFiles
 from frazil.table.updates.name_mapping import learn_names
 

@@ -14,7 +14,7 @@ import frazil
 from ci_share import one_of_each
 from frazil.errors import ConfigurationError, InvalidManifestError
 from frazil.spark.deletes import joins as bitmaps
-from frazil.spark.files.parquet import row_sizes
+from frazil.spark.files.parquet import file_log
 from frazil.spark.files.parquet.file_log import ROW_NUMBERS_SETTING
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.lake import Lake
@@ -170,9 +170,9 @@ def test_a_spark_that_has_other_classes_reads_the_rows_alike(lake, many, monkeyp
     def refuse(spark):
         raise Py4JError("there is no such class")
 
-    monkeypatch.setattr(row_sizes, "_make", refuse)
+    monkeypatch.setattr(file_log, "_row_makers", refuse)
     kept = BySession()
-    monkeypatch.setattr(row_sizes, "_MAKERS", kept)
+    monkeypatch.setattr(file_log, "_ROW_MAKERS", kept)
     with temporary_settings(lake.spark, FEW_BYTES):
         assert many.to_df().count() == ROWS
         assert size_of(many.to_df()) < ROWS * WIDTH

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.puffin.files import PuffinBuilder, read_puffin_footer
-from frazil.storage.avro.entry_dtypes import FASTAVRO_FAILURES
+from frazil.storage.avro.entry_values import FASTAVRO_FAILURES
 from frazil.storage.parquet.footer import read_metadata
 
 _PATH_COLUMN: Final = 2147483546

@@ -24,7 +24,7 @@ from frazil.format.manifests.model import DATA_FORMATS, FileFormat
 from frazil.storage.files import FileIO, normalize_location
 from frazil.storage.listing import list_beginning, list_folders
 from frazil.storage.paths import join, name_of, parent_of
-from frazil.table.migration.folders import (
+from frazil.table.migration.partitions import (
     SourceFiles,
     data_files,
     files_in_folders,

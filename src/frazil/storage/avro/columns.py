@@ -21,24 +21,22 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType
 from frazil.storage.avro.container import AvroContainer, read_container
-from frazil.storage.avro.entry_dtypes import (
+from frazil.storage.avro.entry_values import (
     BOUNDS,
     COUNTS,
     ENTRY_DTYPES,
     FASTAVRO_FAILURES,
     LARGEST_COUNT,
     REQUIRED,
-    map_dtype,
-    partition_struct,
-    value_column,
-)
-from frazil.storage.avro.entry_values import (
     checked_entries,
     entry_rows,
     map_column,
+    map_dtype,
     partition_names,
+    partition_struct,
     partition_types,
     partition_values,
+    value_column,
     with_inherited,
 )
 from frazil.storage.avro.manifest_layout import (

@@ -12,9 +12,8 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content, DataFile, ManifestContent
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
-from frazil.planning.entries import entries
 from frazil.planning.frames import live_entries
-from frazil.planning.load import listed_manifests
+from frazil.planning.load import entries, listed_manifests
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import WrittenDeletes
