@@ -46,7 +46,7 @@ def imported(module: str) -> ModuleType:
         ConfigurationError: it needs PySpark, which is not there, is too old, or has no Spark.
     """
     try:
-        found = _imported(module)
+        found = _module_of(module)
     except ImportError as error:
         if not is_of_pyspark(error):
             raise
@@ -57,7 +57,7 @@ def imported(module: str) -> ModuleType:
     return found
 
 
-def _imported(module: str) -> ModuleType:
+def _module_of(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -76,30 +76,30 @@ class _Later:
         self._name = name
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return _found(self)(*arguments, **named)
+        return _meaning_of(self)(*arguments, **named)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_found(self), name)
+        return getattr(_meaning_of(self), name)
 
     def __instancecheck__(self, value: object) -> bool:
         # Of a class that nobody has imported there is no instance.
-        return self._module in sys.modules and isinstance(value, _found(self))
+        return self._module in sys.modules and isinstance(value, _meaning_of(self))
 
     def __subclasscheck__(self, value: type) -> bool:
-        return self._module in sys.modules and issubclass(value, _found(self))
+        return self._module in sys.modules and issubclass(value, _meaning_of(self))
 
     def __repr__(self) -> str:
         return f"later({self._module!r}, {self._name!r})"
 
     def __reduce__(self) -> Any:
         # Other processes get what it stands for.
-        return _named, (self._module, self._name)
+        return _named_in, (self._module, self._name)
 
 
-def _found(self: _Later) -> Any:
-    return _named(self._module, self._name)
+def _meaning_of(self: _Later) -> Any:
+    return _named_in(self._module, self._name)
 
 
-def _named(module: str, name: str | None) -> Any:
+def _named_in(module: str, name: str | None) -> Any:
     found = imported(module)
     return found if name is None else getattr(found, name)

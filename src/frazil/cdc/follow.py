@@ -284,7 +284,7 @@ class FollowSession:
         started = time.perf_counter()
         for left in reversed(range(LOADS)):
             try:
-                start = self._loaded()
+                start = self._load_table()
                 break
             except ConflictError:
                 self.slot.drop()
@@ -302,7 +302,7 @@ class FollowSession:
             started=started,
         )
 
-    def _loaded(self) -> int:
+    def _load_table(self) -> int:
         with self._fix(self._new_slot) as fixed:
             check_source(fixed.source, self.settings.publication)
             columns = kept_columns(fixed.source, self.target.metadata.schema, self.types)

@@ -257,7 +257,7 @@ def _plan_of_data(
     delete_manifests = [m for m in live if m.content is ManifestContent.DELETES]
     deletes = _delete_entries(loader, deletes_of, delete_manifests) if data else no_entries()
     keys = _equality_statistics(deletes)
-    statistics = _merged(needed_statistics(bound), keys, kept)
+    statistics = _union_of_ids(needed_statistics(bound), keys, kept)
     kept_columns = _value_columns(kept)
     found = _data_files(
         loader,
@@ -586,7 +586,7 @@ def _delete_entries(
             found.append(deletes.filter(keep))
     deletes = concat_entries(found) if found else live_entries(concat_entries(frames))
     paths = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
-    wanted = _merged(_equality_statistics(deletes), paths)
+    wanted = _union_of_ids(_equality_statistics(deletes), paths)
     deletes = with_values(deletes, wanted)
     return deletes.filter(_may_delete_matches(pruner.bound, deletes, pruner.schema))
 
@@ -638,7 +638,7 @@ def _value_columns(values: Mapping[str, Collection[int]]) -> list[str]:
     return [value_column(name, i) for name, ids in values.items() for i in sorted(ids)]
 
 
-def _merged(
+def _union_of_ids(
     *wanted: Mapping[str, Iterable[int]],
 ) -> dict[str, frozenset[int]]:
     merged: dict[str, frozenset[int]] = {}

@@ -272,7 +272,7 @@ class _Maker:
         words = [words_in_text(piece) for piece in rest]
         names = self._columns_in(words)
         needed = None if names is None else names | self._names_in(known)
-        tests = self._understood(text, rest)
+        tests = self._columns_of(text, rest)
         if names is None or not self._holds_over(tests, names):
             self._check(text, tests)
             needed = None
@@ -337,7 +337,7 @@ class _Maker:
             names.update(f.name for f in self.schema.fields if each.name_any_of([f.name]))
         return frozenset(names)
 
-    def _understood(self, text: str, pieces: list[str]) -> list[Column]:
+    def _columns_of(self, text: str, pieces: list[str]) -> list[Column]:
         try:
             return [F.expr(piece) for piece in pieces]
         except AnalysisException as error:

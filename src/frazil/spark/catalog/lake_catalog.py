@@ -177,7 +177,7 @@ class LakeCatalog(JavaObject):
     def tableExists(self, identifier: Any) -> bool:
         """Whether there is a table, or a view."""
         try:
-            self._named(identifier).queried(self._place.names_now(), self._place.spark)
+            self._rows_named(identifier).queried(self._place.names_now(), self._place.spark)
         except (NoSuchTableError, NoSuchNamespaceError):
             return False
         return True
@@ -188,14 +188,14 @@ class LakeCatalog(JavaObject):
     @answers("NoSuchTableException")
     def loadTable(self, identifier: Any, *more: Any) -> Any:
         """Return a table: to a writer one that takes rows, to a reader one that has a query."""
-        version, writes = _asked(more)
+        version, writes = _version_to_load(more)
         names = self._place.names_now()
         given = Given()
         if len(more) == 2 and not writes:
             for key in more[1]:
                 given.note(str(key), more[1][key])
         try:
-            named = self._named(identifier).at(names, self._place.spark, version, given)
+            named = self._rows_named(identifier).at(names, self._place.spark, version, given)
             found = named.queried(names, self._place.spark)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise self._missing_table(identifier) from error
@@ -207,7 +207,7 @@ class LakeCatalog(JavaObject):
     @answers("TableAlreadyExistsException", "NoSuchNamespaceException")
     def createTable(self, identifier: Any, *more: Any) -> Any:
         """Make a table without rows."""
-        columns, definition = self._defined(more)
+        columns, definition = self._definition_of(more)
         properties = dict(definition.properties)
         names, name = self._place.names_now(), _whole(identifier)
         command = CreateTable(
@@ -231,17 +231,17 @@ class LakeCatalog(JavaObject):
     @answers()
     def stageCreate(self, identifier: Any, *more: Any) -> Any:
         """Begin to make a table together with its rows."""
-        return self._staged(identifier, more, TableWrite.create)
+        return self._stage(identifier, more, TableWrite.create)
 
     @answers()
     def stageReplace(self, identifier: Any, *more: Any) -> Any:
         """Begin to replace a table together with its rows."""
-        return self._staged(identifier, more, TableWrite.replace_table)
+        return self._stage(identifier, more, TableWrite.replace_table)
 
     @answers()
     def stageCreateOrReplace(self, identifier: Any, *more: Any) -> Any:
         """Begin to make a table, or to replace it, together with its rows."""
-        return self._staged(identifier, more, TableWrite.create_or_replace)
+        return self._stage(identifier, more, TableWrite.create_or_replace)
 
     @answers("NoSuchTableException")
     def alterTable(self, identifier: Any, changes: Any) -> Any:
@@ -251,7 +251,9 @@ class LakeCatalog(JavaObject):
         """
         names = self._place.names_now()
         try:
-            named = self._named(identifier).at(names, self._place.spark, TableVersion(), Given())
+            named = self._rows_named(identifier).at(
+                names, self._place.spark, TableVersion(), Given()
+            )
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise self._missing_table(identifier) from error
         found = named.queried(names, self._place.spark)
@@ -263,12 +265,12 @@ class LakeCatalog(JavaObject):
     @answers()
     def dropTable(self, identifier: Any) -> bool:
         """Remove a table from the catalog; its files stay."""
-        return self._gone(self._catalog.drop_table, identifier)
+        return self._was_removed(self._catalog.drop_table, identifier)
 
     @answers()
     def purgeTable(self, identifier: Any) -> bool:
         """Remove a table and its files."""
-        return self._gone(self._catalog.purge_table, identifier)
+        return self._was_removed(self._catalog.purge_table, identifier)
 
     @answers("NoSuchTableException")
     def renameTable(self, old: Any, new: Any) -> None:
@@ -284,7 +286,7 @@ class LakeCatalog(JavaObject):
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _gone(self, remove: Callable[[Identifier], object], identifier: Any) -> bool:
+    def _was_removed(self, remove: Callable[[Identifier], object], identifier: Any) -> bool:
         try:
             remove(_whole(identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -294,7 +296,7 @@ class LakeCatalog(JavaObject):
     def _parts(self, identifier: Any) -> Identifier:
         return (self.lake, *_whole(identifier))
 
-    def _named(self, identifier: Any) -> NamedRows:
+    def _rows_named(self, identifier: Any) -> NamedRows:
         return NamedRows(self._parts(identifier))
 
     def _columns(self, found: Any) -> S.StructType:
@@ -308,11 +310,11 @@ class LakeCatalog(JavaObject):
         own: S.StructType = found.schema
         return own
 
-    def _staged(self, identifier: Any, more: tuple[Any, ...], make: Any) -> Any:
-        columns, definition = self._defined(more)
+    def _stage(self, identifier: Any, more: tuple[Any, ...], make: Any) -> Any:
+        columns, definition = self._definition_of(more)
         return StagedLakeTable(self._place, self._parts(identifier), columns, definition, make)
 
-    def _defined(self, more: tuple[Any, ...]) -> tuple[S.StructType, StagedDefinition]:
+    def _definition_of(self, more: tuple[Any, ...]) -> tuple[S.StructType, StagedDefinition]:
         """The columns of a new table, and what else is said of it."""
         if len(more) == 1:
             columns, terms, properties = (
@@ -373,7 +375,7 @@ def _whole(identifier: Any) -> Identifier:
     return (*identifier.namespace(), identifier.name())
 
 
-def _asked(more: tuple[Any, ...]) -> tuple[TableVersion | str, bool]:
+def _version_to_load(more: tuple[Any, ...]) -> tuple[TableVersion | str, bool]:
     """Which version is asked for, and whether it is asked to write, by the arguments of a load."""
     if not more:
         return TableVersion(), False

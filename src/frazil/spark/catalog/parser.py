@@ -55,18 +55,18 @@ class LakeParser(JavaObject):
     def parsePlan(self, text: str) -> Any:
         """Return the plan of a statement."""
         whole = self._is_users()
-        return self._parsed(text, None, lambda: self._theirs.parsePlan(text), whole=whole)
+        return self._parse(text, None, lambda: self._theirs.parsePlan(text), whole=whole)
 
     @answers("ParseException")
     def parseQuery(self, text: str) -> Any:
         """Return the plan of a query."""
-        return self._parsed(text, None, lambda: self._theirs.parseQuery(text), whole=False)
+        return self._parse(text, None, lambda: self._theirs.parseQuery(text), whole=False)
 
     @answers("ParseException")
     def parsePlanWithParameters(self, text: str, values: Any) -> Any:
         """Return the plan of a statement with values in it."""
         theirs = self._theirs.parsePlanWithParameters
-        return self._parsed(text, values, lambda: theirs(text, values), whole=True)
+        return self._parse(text, values, lambda: theirs(text, values), whole=True)
 
     @answers("ParseException")
     def parseMultipartIdentifier(self, text: str) -> Any:
@@ -86,7 +86,7 @@ class LakeParser(JavaObject):
             self.machine.jvm.org.apache.spark.util.Utils.exceptionString(here)
         )
 
-    def _parsed(self, text: str, values: Any, theirs: Callable[[], Any], *, whole: bool) -> Any:
+    def _parse(self, text: str, values: Any, theirs: Callable[[], Any], *, whole: bool) -> Any:
         """The plan of a text.
 
         Args:
@@ -113,7 +113,7 @@ class LakeParser(JavaObject):
             # A name within a text, as EXECUTE IMMEDIATE has it, is parsed when that is.
             return theirs()
         with own_statements(place.spark):
-            plan = _made(theirs, kind)
+            plan = _plan_by_spark(theirs, kind)
             text = self._with_values(text, values)
             if kind is StatementKind.CHANGE:
                 self._check_target(names, place, plan)
@@ -169,7 +169,7 @@ class LakeParser(JavaObject):
         implements: Final = ["org.apache.spark.sql.catalyst.parser.ParserInterface"]
 
 
-def _made(theirs: Callable[[], Any], kind: StatementKind) -> Any:
+def _plan_by_spark(theirs: Callable[[], Any], kind: StatementKind) -> Any:
     """Spark's own plan; None where its parser does not know the words of a lake's statement."""
     try:
         return theirs()

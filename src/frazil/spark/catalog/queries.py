@@ -157,7 +157,7 @@ class NamedRows:
         Raises:
             NoSuchTableError: there is no such table.
         """
-        context, named = self._found(names, spark)
+        context, named = self._find(names, spark)
         if isinstance(named, NamedTable) and self.version.arguments:
             named = replace(named, version=self.version)
         return use_of(context, PlannedRelation(self.parts, None), named)
@@ -174,12 +174,12 @@ class NamedRows:
         """
         if asked == TableVersion() and not given.values:
             return self
-        named = self._found(names, spark)[1]
+        named = self._find(names, spark)[1]
         if isinstance(named, NamedView):
             raise ValidationError(f"{'.'.join(self.parts)} is a view, which has no versions")
         return replace(self, version=asked_version(named, asked, given))
 
-    def _found(
+    def _find(
         self, names: SessionNames, spark: Any
     ) -> tuple[AttachedContext, NamedTable | NamedView]:
         lake = names.of(self.parts)

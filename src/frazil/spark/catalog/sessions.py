@@ -68,11 +68,11 @@ class SessionParsers(JavaObject):
         if served.place is None:
             with _PLACES.lock:
                 if served.place is None and served.session is not None:
-                    served.place = self._made(served.session, theirs)
+                    served.place = self._make_place(served.session, theirs)
                     _PLACES.served[str(served.session.sessionUUID())] = served
         return served.place
 
-    def _made(self, session: Any, theirs: Any) -> SessionPlace:
+    def _make_place(self, session: Any, theirs: Any) -> SessionPlace:
         spark = SparkSession(self._context, session)
         be_new(spark)
         self._attach(spark)
@@ -138,7 +138,7 @@ def install(spark: SparkSession) -> None:
     if names is None or not is_pinned():
         return
     try:
-        add_catalogs(_installed(spark, names))
+        add_catalogs(_install(spark, names))
     except (Py4JError, PySparkException):
         return
     names.in_spark = True
@@ -180,7 +180,7 @@ class _Installed:
     added: set[str] = field(default_factory=set)
 
 
-def _installed(spark: SparkSession, names: SessionNames) -> SessionPlace:
+def _install(spark: SparkSession, names: SessionNames) -> SessionPlace:
     session: Any = spark
     key = str(session._jsparkSession.sessionUUID())
     with _PLACES.lock:

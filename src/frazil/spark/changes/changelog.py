@@ -172,14 +172,14 @@ class Changelog:
 
     def _of_one_kind(self) -> list[DataFrame]:
         """The rows of snapshots that only insert or only delete."""
-        return self._reader.rows(self._chosen(mixed=False))
+        return self._reader.rows(self._parts_to_read(mixed=False))
 
     def _without_copies(self) -> list[DataFrame]:
         """The rows of the other snapshots, without those that were only written anew."""
-        rows = self._reader.rows(self._chosen(mixed=True))
+        rows = self._reader.rows(self._parts_to_read(mixed=True))
         return [without_copies(reduce(DataFrame.union, rows))] if rows else []
 
-    def _chosen(self, *, mixed: bool) -> list[Part]:
+    def _parts_to_read(self, *, mixed: bool) -> list[Part]:
         parts = (part.of_snapshots(self._mixed_snapshots, among=mixed) for part in self._parts)
         return [part for part in parts if part.plan.file_count]
 

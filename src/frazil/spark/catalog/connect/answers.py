@@ -75,7 +75,7 @@ class ReadAnswers(JavaObject):
     def transform(self, message: bytes, planner: Any) -> Any:
         """Return the plan of a read; nothing where the message is another plug-in's."""
         optional = self.machine.jvm.java.util.Optional
-        asked = _asked(message, READ)
+        asked = _content_of(message, READ)
         if asked is None:
             return optional.empty()
         said = json.loads(asked)
@@ -134,7 +134,7 @@ class CommandAnswers(JavaObject):
     @answers()
     def process(self, message: bytes, planner: Any) -> bool:
         """Run a change; False where the message is another plug-in's."""
-        asked = _asked(message, COMMAND)
+        asked = _content_of(message, COMMAND)
         if asked is None:
             return False
         place = self._place_of(planner.session())
@@ -302,7 +302,7 @@ def _messages(machine: Machine) -> Any:
     return machine.jvm.org.apache.spark.connect.proto
 
 
-def _asked(message: bytes, name: str) -> bytes | None:
+def _content_of(message: bytes, name: str) -> bytes | None:
     """What a message of ours holds; None where it is another one."""
     said = values_of(message, ANY)
     if said.get("type_url") != [name.encode()]:

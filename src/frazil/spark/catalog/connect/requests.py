@@ -104,17 +104,17 @@ class ClientRequest:
             "name": name,
             "options": dict(said.named_table.options),
             "is_stream": said.is_streaming,
-            "hidden": self._hidden,
+            "hidden": self._hidden_columns,
         }
         kept = b"".join(
             bytes(data[each.begin : each.stop])
             for each in fields_of(data)
             if each.number == _RELATION.fields_by_name["common"].number
         )
-        return kept + _wrapped(_RELATION, READ, json.dumps(told).encode())
+        return kept + _plugin_message(_RELATION, READ, json.dumps(told).encode())
 
     @cached_property
-    def _hidden(self) -> list[str]:
+    def _hidden_columns(self) -> list[str]:
         """Hidden columns that the request may name."""
         text = self.data.lower()
         return [name for name in _HIDDEN if name.encode() in text]
@@ -122,10 +122,12 @@ class ClientRequest:
     def _command(self, data: Data) -> bytes | None:
         """A command that changes a lake's table in a way that a catalog is not told of."""
         said = values_of(data, _COMMAND)
-        name = next((found for each in said if (found := _changed(each, said[each][-1]))), None)
+        name = next(
+            (found for each in said if (found := _changed_table(each, said[each][-1]))), None
+        )
         if name is None or not self.is_lakes(name):
             return None
-        return _wrapped(_COMMAND, COMMAND, data)
+        return _plugin_message(_COMMAND, COMMAND, data)
 
 
 def begins_statement(data: bytes, kind: Any) -> bool:
@@ -155,7 +157,7 @@ def session_key(data: Data, kind: Any) -> tuple[str, str]:
     return first, second
 
 
-def _changed(kind: str, data: bytes) -> str | None:
+def _changed_table(kind: str, data: bytes) -> str | None:
     """The table that a command changes, where a catalog is not told what it does."""
     if kind == "merge_into_table_command":
         said = values_of(data, commands_pb2.MergeIntoTableCommand.DESCRIPTOR)
@@ -182,7 +184,7 @@ def _text(said: Mapping[str, list[Any]], name: str) -> str | None:
     return None if found is None else str(found[-1].decode())
 
 
-def _wrapped(kind: Any, name: str, value: Data) -> bytes:
+def _plugin_message(kind: Any, name: str, value: Data) -> bytes:
     """A message that plug-ins answer."""
     inner = field_bytes(ANY.fields_by_name["type_url"].number, name.encode())
     inner += field_bytes(ANY.fields_by_name["value"].number, value)

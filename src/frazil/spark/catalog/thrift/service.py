@@ -41,12 +41,12 @@ class ListingService(JavaObject):
     @answers()
     def GetCatalogs(self, request: Any) -> Any:
         """List the catalogs."""
-        return self._listed(request, self._kinds.TGetCatalogsResp, kind="catalogs")
+        return self._list(request, self._kinds.TGetCatalogsResp, kind="catalogs")
 
     @answers()
     def GetSchemas(self, request: Any) -> Any:
         """List schemas."""
-        return self._listed(
+        return self._list(
             request,
             self._kinds.TGetSchemasResp,
             kind="schemas",
@@ -58,7 +58,7 @@ class ListingService(JavaObject):
     def GetTables(self, request: Any) -> Any:
         """List tables and views."""
         types = request.getTableTypes()
-        return self._listed(
+        return self._list(
             request,
             self._kinds.TGetTablesResp,
             kind="tables",
@@ -71,7 +71,7 @@ class ListingService(JavaObject):
     @answers()
     def GetColumns(self, request: Any) -> Any:
         """List the columns of tables."""
-        return self._listed(
+        return self._list(
             request,
             self._kinds.TGetColumnsResp,
             kind="columns",
@@ -85,7 +85,7 @@ class ListingService(JavaObject):
     def _kinds(self) -> Any:
         return self.machine.jvm.org.apache.hive.service.rpc.thrift
 
-    def _listed(self, request: Any, answer: Callable[[Any], Any], **asked: Any) -> Any:
+    def _list(self, request: Any, answer: Callable[[Any], Any], **asked: Any) -> Any:
         """The answer to a statement that our parser reads."""
         statement = self._kinds.TExecuteStatementReq(
             request.getSessionHandle(), LIST + json.dumps(asked)

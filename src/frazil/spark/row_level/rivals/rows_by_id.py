@@ -124,7 +124,7 @@ def rows_in_new_files(
         the rows that are there, by the number of the file among `files`.
     """
     if not len(rows) or not files:
-        return _found(_FOUND.empty_table())
+        return _found_rows(_FOUND.empty_table())
     table = pa.table(
         {
             "file": pa.array(range(len(files)), pa.int64()),
@@ -134,7 +134,7 @@ def rows_in_new_files(
     )
     tasks = max(1, min(len(files), shuffle_partitions(spark)))
     spread = spark.createDataFrame(table, _FILES).repartition(tasks)
-    return _found(map_batches(spread, _RowFinder(io, rows.ids.tobytes()), _FOUND).toArrow())
+    return _found_rows(map_batches(spread, _RowFinder(io, rows.ids.tobytes()), _FOUND).toArrow())
 
 
 def live_rows(target: Target, rows: RowIds, since: int) -> FoundRows:
@@ -149,7 +149,7 @@ def live_rows(target: Target, rows: RowIds, since: int) -> FoundRows:
         the rows that are there, by the ordinals of the files.
     """
     if not len(rows) or not target.plan.file_count:
-        return _found(_FOUND.empty_table())
+        return _found_rows(_FOUND.empty_table())
     wanted = target.spark.createDataFrame(pa.table({"wanted": rows.ids}), "wanted bigint")
     number = _column(target.last_updated)
     places = target.rows((), lineage=True)
@@ -159,10 +159,10 @@ def live_rows(target: Target, rows: RowIds, since: int) -> FoundRows:
         F.col("wanted").alias("row_id"),
         F.coalesce(number <= since, F.lit(False)).alias("stays"),
     )
-    return _found(found.toArrow())
+    return _found_rows(found.toArrow())
 
 
-def _found(table: pa.Table) -> FoundRows:
+def _found_rows(table: pa.Table) -> FoundRows:
     return FoundRows(*(table.column(name).to_numpy() for name in _FOUND.names))
 
 

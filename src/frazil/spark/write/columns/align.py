@@ -241,7 +241,7 @@ class _Alignment:
             unknown = isinstance(field.field_type, I.UnknownType)
             changed = changed or given is None or convert is not None or unknown
             if not unknown:
-                parts.append(_named(read, field.name))
+                parts.append(_with_name(read, field.name))
         self._extra(found, f"{path}.", target.fields)
         if not changed:
             return None
@@ -423,7 +423,7 @@ def _field_of(value: Callable[[], Column], name: str) -> Column:
     return value().getField(name)
 
 
-def _named(read: Converter, name: str) -> Converter:
+def _with_name(read: Converter, name: str) -> Converter:
     return lambda value: read(value).alias(name)
 
 
