@@ -13,7 +13,7 @@ from frazil.errors import FrazilError
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.snapshots import Snapshot
 from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
-from frazil.spark.metadata_frames.placed_rows import agrees_with_list, counts_in_list
+from frazil.spark.metadata_frames.frames import agrees_with_list, counts_in_list
 from frazil.spark.metadata_frames.shape import dataframe_of
 from frazil.spark.session import costs
 from frazil.spark.session.facts import type_support
