@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Final, Literal
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from frazil.errors import ValidationError
+from frazil.errors import ConflictError, ValidationError
+from frazil.format.changes import AddSpec, Update
 from frazil.format.evolution.promotion import can_promote, widest
-from frazil.format.manifests import Content, DataFile
-from frazil.format.partitions.partitioning import PartitionSpec
+from frazil.format.manifests import Content, DataFile, ManifestContent
+from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot
 from frazil.format.types import IcebergType
-from frazil.spark.files.row_checks import value_problem
+from frazil.planning.load import listed_manifests
+from frazil.spark.comparable import comparable
+from frazil.spark.files.row_checks import stop_with_value, value_problem
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.command import MERGE_ON_READ
 from frazil.spark.row_level.merging.clauses.clause import Clause, Do, When
@@ -33,36 +39,27 @@ from frazil.spark.row_level.values.names import SOURCE
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.session import costs
 from frazil.spark.session.facts import is_case_sensitive, prepare_session
+from frazil.spark.session.free_names import free_names
 from frazil.spark.upserts.arrival_order import ArrivalOrder, KeyFigures
-from frazil.spark.upserts.change_rows import (
-    Arrival,
-    ChangeFormat,
-    ChangeRows,
-    Order,
-    WantedChanges,
-)
+from frazil.spark.upserts.change_rows import Arrival, ChangeFormat, ChangeRows, Order, WantedChanges
 from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, check_mode, chosen
 from frazil.spark.upserts.formats import plain
 from frazil.spark.upserts.keys import Keys, names_of_keys
 from frazil.spark.upserts.once import Batch, BatchAppliedError, as_batch
-from frazil.spark.upserts.reduction import aligned_changes, last_changes
 from frazil.spark.upserts.result import ApplyChangesResult
-from frazil.spark.upserts.scope import (
-    live_specs,
-    reaching_all,
-    spec_of_deletes,
-    with_unpartitioned_spec,
-)
+from frazil.spark.write.columns.align import align
 from frazil.spark.write.files import write_data_files
 from frazil.spark.write.row_count import ExpectedRows
 from frazil.spark.write.rows import rows_of
 from frazil.storage.file_kinds import equality_delete_files
+from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
+from frazil.table.commit.operation import MetadataOperation
 from frazil.table.commit.retries import repeated
 from frazil.table.conflicts.validation import Validation
 from frazil.table.file_changes import FileChanges
 from frazil.table.operations import TableOperations
-from frazil.table.snapshots.producer import SnapshotSettings
+from frazil.table.snapshots.producer import SnapshotSettings, branch_head
 
 NewColumns = Literal["fail", "add"]
 
@@ -418,3 +415,156 @@ def _keeping(frame: DataFrame, kept: ExitStack) -> DataFrame:
 def _figures(last: DataFrame, gone: str) -> KeyFigures:
     counted = last.agg(F.count("*"), F.count_if(F.col(gone))).collect()[0]
     return KeyFigures(keys=int(counted[0]), deleted=int(counted[1]), changes=int(counted[0]))
+
+
+def live_specs(io: FileIO, snapshot: Snapshot | None) -> frozenset[int]:
+    """Return the ids of the partition specs that a snapshot's data files have."""
+    if snapshot is None:
+        return frozenset()
+    return frozenset(
+        manifest.partition_spec_id
+        for manifest in listed_manifests(io, snapshot)
+        if manifest.content is ManifestContent.DATA and manifest.has_live_files
+    )
+
+
+def spec_of_deletes(
+    metadata: TableMetadata, keys: Keys, live: Collection[int]
+) -> PartitionSpec | None:
+    """Return the spec to write deletes of keys with.
+
+    A delete of an unpartitioned spec is global; one of another spec reaches the files of its own
+    spec and partition alone. Where the keys do not tell a row's partition, or files of several
+    specs are live, only global deletes reach every earlier row of a key.
+
+    Args:
+        live: the specs of data files.
+
+    Returns:
+        None where they must be global and the table has no unpartitioned spec.
+    """
+    if set(live) <= {metadata.spec.spec_id} and keys.tell_partition(metadata.spec):
+        return metadata.spec
+    unpartitioned = [spec for spec in metadata.partition_specs if spec.is_unpartitioned]
+    return max(unpartitioned, key=lambda spec: spec.spec_id, default=None)
+
+
+def with_unpartitioned_spec(metadata: TableMetadata) -> MetadataOperation:
+    """Add an unpartitioned spec beside the table's, for global deletes; the default one stays.
+
+    Raises:
+        ConflictError: when run, if another commit gave the spec's id away.
+    """
+    spec = replace(UNPARTITIONED, spec_id=max(metadata.specs_by_id, default=-1) + 1)
+
+    def updates(base: TableMetadata) -> list[Update]:
+        if spec.spec_id in base.specs_by_id:
+            raise ConflictError(
+                f"another commit added partition spec {spec.spec_id}; write the deletes again"
+            )
+        return [AddSpec(spec)]
+
+    return MetadataOperation(updates)
+
+
+def reaching_all(
+    io: FileIO, branch: str, spec: PartitionSpec, planned: Snapshot | None
+) -> MetadataOperation:
+    """Check that deletes of a spec reach all earlier rows, whatever others committed meanwhile.
+
+    Args:
+        branch: that they are committed to.
+        spec: of the deletes.
+        planned: the snapshot that the spec was chosen for.
+
+    Raises:
+        ConflictError: when run, if the branch has data files that they do not reach.
+    """
+
+    def updates(base: TableMetadata) -> list[Update]:
+        head = branch_head(base, branch) if branch in base.refs else base.current_snapshot
+        same = head is None or (planned is not None and head.snapshot_id == planned.snapshot_id)
+        if same or spec.is_unpartitioned:
+            return []
+        others = live_specs(io, head) - {spec.spec_id}
+        if others:
+            raise ConflictError(
+                f"another commit added files of partition specs {sorted(others)}, which deletes of "
+                f"spec {spec.spec_id} do not reach; write the deletes again"
+            )
+        return []
+
+    return MetadataOperation(updates)
+
+
+def aligned_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> ChangeRows:
+    """Return changes with the table's columns; nothing is evaluated, and no row moves.
+
+    Args:
+        schema: of the table.
+
+    Raises:
+        SchemaMismatchError: the rows do not fit the table.
+    """
+    # Keys alone are known of deleted rows.
+    optional = Schema(
+        tuple(
+            replace(field, required=field.required and field.field_id in keys.ids)
+            for field in schema.fields
+        ),
+        schema.schema_id,
+    )
+    spark = changes.rows.sparkSession
+    aligned = align(
+        changes.rows, optional, case_sensitive=is_case_sensitive(spark), beside=changes.beside
+    )
+    return replace(changes, rows=aligned)
+
+
+def last_changes(changes: ChangeRows, keys: Keys) -> DataFrame:
+    """Return the last change of each key: the table's columns and `gone`; nothing is evaluated.
+
+    Changes of a key that nothing orders must be equal, and count as one.
+
+    Args:
+        changes: as of `aligned_changes`.
+    """
+    aligned = changes.rows
+    order = [F.col(quote_name_always([name])) for name in changes.order]
+    if order:
+        missing = reduce(or_, (column.isNull() for column in order))
+        problem = F.concat(
+            F.lit("a change has no place in the order, since a column of order_by is NULL, for "),
+            keys.shown,
+        )
+        stop = stop_with_value(problem).cast("boolean")
+        gone = F.col(changes.gone)
+        aligned = aligned.withColumn(changes.gone, F.when(missing, stop).otherwise(gone))
+    rank, alike, first = free_names(
+        ["_frazil_rank", "_frazil_alike", "_frazil_first"], aligned.columns
+    )
+    by_key = Window.partitionBy(*keys.columns)
+    last = aligned
+    if order:
+        latest = F.rank().over(by_key.orderBy(*(column.desc() for column in order)))
+        last = aligned.withColumn(rank, latest).where(F.col(rank) == 1).drop(rank)
+    fields = last.drop(*changes.order).schema.fields
+    content = F.xxhash64(
+        *(comparable(F.col(quote_name_always([f.name])), f.dataType) for f in fields)
+    )
+    last = last.drop(*changes.order).withColumn(alike, content)
+    one = last.withColumns(
+        {
+            first: F.row_number().over(by_key.orderBy(F.col(alike))),
+            rank: F.max(alike).over(by_key),
+        }
+    ).where(F.col(first) == 1)
+    what = "order_by orders them alike" if order else "there is no order_by"
+    problem = F.concat(
+        F.lit("there are several changes of one key, and which one is the last cannot be told, "),
+        F.lit(f"since {what}: "),
+        keys.shown,
+    )
+    stop = stop_with_value(problem).cast("boolean")
+    decided = F.when(F.col(alike) != F.col(rank), stop).otherwise(F.col(changes.gone))
+    return one.withColumn(changes.gone, decided).drop(first, rank, alike)
