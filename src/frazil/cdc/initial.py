@@ -59,7 +59,9 @@ class SnapshotRows:
                 (leaf.oid, leaf.namespace, leaf.name, a, b)
                 for a, b in zip(starts, ends, strict=True)
             ]
-        schema = S.StructType([S.StructField(c.name, _spark_type(c), True) for c in self.columns])
+        schema = S.StructType(
+            [S.StructField(c.name, type_to_spark(c.type.iceberg), True) for c in self.columns]
+        )
         spread = spark.createDataFrame(tasks, _TASKS).repartition(max(len(tasks), 1))
         reader = _LeafReader(self.dsn, tuple(self.columns), self.snapshot, LOCK_SECONDS)
         return map_batches(spread, reader, schema)
@@ -77,10 +79,6 @@ def lock_shared(connection: Connection, part: SourcePart) -> bool:
         [part.oid],
     ).fetchone()
     return found is not None
-
-
-def _spark_type(column: ValueColumn) -> S.DataType:
-    return type_to_spark(column.type.iceberg)
 
 
 @dataclass(frozen=True, slots=True)

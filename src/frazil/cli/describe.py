@@ -24,7 +24,9 @@ def describe_table(handle: TableHandle) -> dict[str, Any]:
         "uuid": metadata.table_uuid,
         "location": metadata.location,
         "metadata": handle.metadata_location,
-        "partitioned_by": _partition_exprs(metadata),
+        "partitioned_by": [
+            _expr(metadata, each.transform, each.source_ids) for each in metadata.spec.fields
+        ],
         "sorted_by": _order_exprs(metadata),
         "snapshots": len(metadata.snapshots),
         "columns": [
@@ -49,10 +51,6 @@ def describe_table(handle: TableHandle) -> dict[str, Any]:
             },
         },
     }
-
-
-def _partition_exprs(metadata: TableMetadata) -> list[str]:
-    return [_expr(metadata, each.transform, each.source_ids) for each in metadata.spec.fields]
 
 
 def _order_exprs(metadata: TableMetadata) -> list[str]:

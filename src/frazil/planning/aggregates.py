@@ -209,7 +209,7 @@ class _Files:
         if not isinstance(field.field_type, _COUNTED):
             # What a number beside a list, map or struct counts is not said.
             known = _no_file(self.frame)
-        if self._is_nested(field.field_id):
+        if len(self._schema.name_path(field.field_id)) > 1:
             # Some writers do not count the fields of a struct that is NULL.
             counted = self._statistic("value_counts", field.field_id) == records
             known &= counted.fill_null(False)
@@ -285,9 +285,6 @@ class _Files:
         if name not in self.frame.columns:
             return pl.Series([None] * len(self.frame), dtype=pl.Int64())
         return self.frame[name]
-
-    def _is_nested(self, field_id: int) -> bool:
-        return len(self._schema.name_path(field_id)) > 1
 
     def _never_null(self, field_id: int) -> bool:
         """Whether the column and every struct around it are required."""

@@ -138,7 +138,7 @@ def answer_of_error(
     if isinstance(error, HttpError):
         return error.answer
     message = redact(str(error), secrets)
-    if _is_lost_race(error):
+    if isinstance(error, CommitFailedError | ConflictError):
         if 409 in documented:
             return error_answer(409, "CommitFailedException", message)
         return error_answer(503, "ServiceUnavailableException", message, _RETRY_LATER)
@@ -164,10 +164,6 @@ def _failure(error: Exception, message: str, *, may_have_taken_place: bool) -> H
         text = "the catalog's database or store does not answer"
         return error_answer(503, "ServiceUnavailableException", text, _RETRY_LATER)
     return error_answer(500, "InternalServerError", "the server failed; its log says why")
-
-
-def _is_lost_race(error: Exception) -> bool:
-    return isinstance(error, CommitFailedError | ConflictError)
 
 
 _REFUSALS: Final[Mapping[type[FrazilError], tuple[int, str]]] = {

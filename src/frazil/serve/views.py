@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from frazil.catalog.identifiers import Identifier
@@ -14,7 +14,6 @@ from frazil.format.schema import Schema
 from frazil.format.views import (
     AddViewVersion,
     SqlRepresentation,
-    ViewUpdate,
     ViewVersion,
     check_view_requirements,
     view_metadata_to_json,
@@ -84,7 +83,7 @@ def replace_view(served: ServedCatalog, call: Call) -> HttpAnswer:
         wanted = body.array("requirements") if "requirements" in body else []
         requirements = tuple(view_requirement_from_json(each) for each in wanted)
         updates = tuple(view_update_from_json(each) for each in body.array("updates"))
-    _require_sql(_added_by(updates))
+    _require_sql([each.view_version for each in updates if isinstance(each, AddViewVersion)])
     catalog = served.catalog
     views = () if call.principal.writes_everything else (catalog.load_view(name),)
     served.places_to_write(call.principal, *views).require_updates(updates)
@@ -139,10 +138,6 @@ def _name_in(body: JsonObject, field: str) -> Identifier:
     with reading():
         fields = body.object(field)
     return identifier_of(fields)
-
-
-def _added_by(updates: Sequence[ViewUpdate]) -> list[ViewVersion]:
-    return [each.view_version for each in updates if isinstance(each, AddViewVersion)]
 
 
 def _require_sql(versions: Iterable[ViewVersion]) -> None:

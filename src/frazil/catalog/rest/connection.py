@@ -102,7 +102,11 @@ def _connection_to(uri: str, properties: Mapping[str, str], transport: Transport
         raise ConfigurationError(str(error)) from None
     # How this side logs in is its own choice: a server must not name a class that is run here.
     defaults, overrides = (
-        {name: text for name, text in _texts(answer, kind).items() if not _is_of_login(name)}
+        {
+            name: text
+            for name, text in _texts(answer, kind).items()
+            if not name.startswith(AUTH_PREFIX)
+        }
         for kind in ("defaults", "overrides")
     )
     merged = {**defaults, **properties, **overrides}
@@ -151,10 +155,6 @@ def _texts(answer: Mapping[str, Any], name: str) -> dict[str, str]:
     if not isinstance(found, dict):
         raise StorageError(f"the REST catalog's server answered with {name} that are no properties")
     return {key: _text(value) for key, value in found.items() if value is not None}
-
-
-def _is_of_login(name: str) -> bool:
-    return name.startswith(AUTH_PREFIX)
 
 
 def _text(value: object) -> str:

@@ -132,7 +132,9 @@ def metadata_from_json(
     _check_snapshots(fields, version, snapshots, last_sequence_number)
     return TableMetadata(
         format_version=version,
-        table_uuid=_read_uuid(fields, version),
+        table_uuid=(
+            fields.optional_string("table-uuid") if version == 1 else fields.string("table-uuid")
+        ),
         location=fields.string("location"),
         last_sequence_number=last_sequence_number,
         last_updated_ms=fields.moment("last-updated-ms"),
@@ -261,10 +263,6 @@ def encrypted_key_to_json(key: EncryptedKey) -> dict[str, Any]:
             "properties": dict(key.properties) or None,
         }
     )
-
-
-def _read_uuid(fields: JsonObject, version: int) -> str | None:
-    return fields.optional_string("table-uuid") if version == 1 else fields.string("table-uuid")
 
 
 def _read_schemas(fields: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:

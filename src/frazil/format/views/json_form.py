@@ -47,7 +47,10 @@ def view_metadata_from_json(value: Any, *, file: str | None = None) -> ViewMetad
         schemas=schemas,
         current_version_id=fields.integer("current-version-id"),
         versions=versions,
-        version_log=tuple(_log_entry(each) for each in fields.objects("version-log")),
+        version_log=tuple(
+            ViewHistoryEntry(each.moment("timestamp-ms"), each.integer("version-id"))
+            for each in fields.objects("version-log")
+        ),
         properties=fields.string_map("properties"),
         format_version=format_version,
     )
@@ -148,7 +151,3 @@ def _representation_to_json(representation: ViewRepresentation) -> dict[str, Any
         "sql": representation.sql,
         "dialect": representation.dialect,
     }
-
-
-def _log_entry(fields: JsonObject) -> ViewHistoryEntry:
-    return ViewHistoryEntry(fields.moment("timestamp-ms"), fields.integer("version-id"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from frazil.catalog.identifiers import Identifier
@@ -72,7 +72,9 @@ class Owners:
         read = in_threads(self._folders_in, missing, threads=WAITING_THREADS, name="frazil-owners")
         found = {**known, **dict(zip(missing, read, strict=True))}
         self._folders = {name: found[location] for name, location in locations.items()}
-        self._of_files = _lasting(found, locations)
+        self._of_files = {
+            each: found[each] for each in set(locations.values()) if is_unique_name(each)
+        }
         is_quick = self._catalog.looks_up_together
         self._until = started + (_SECONDS if is_quick else _SECONDS_OF_LISTINGS)
 
@@ -101,12 +103,6 @@ def _older_files(metadata: TableMetadata) -> tuple[str, ...]:
     """Files that lie where the table may have lain before."""
     lists = (each.manifest_list for each in metadata.snapshots if each.manifest_list)
     return (*lists, *(each.metadata_file for each in metadata.metadata_log))
-
-
-def _lasting(
-    found: Mapping[str, tuple[str, ...]], locations: Mapping[Identifier, str]
-) -> dict[str, tuple[str, ...]]:
-    return {each: found[each] for each in set(locations.values()) if is_unique_name(each)}
 
 
 def _folder_of(location: str) -> str:

@@ -98,14 +98,12 @@ class LabelledFiles:
 def labelled_files(parts: Sequence[Part]) -> LabelledFiles:
     """The files of parts, at least one."""
     read = _merge_plans([part.plan for part in parts])
-    base = _merge_plans([part.base or _without_deletes(part.plan) for part in parts])
+    base = _merge_plans(
+        [part.base or replace(part.plan, delete_index=DeleteIndex.none()) for part in parts]
+    )
     labels = pl.concat([_labels(part) for part in parts])
     ordinals = read.files.select("ordinal")
     return LabelledFiles(read, base, pl.concat([ordinals, labels], how="horizontal"))
-
-
-def _without_deletes(plan: ScanPlan) -> ScanPlan:
-    return replace(plan, delete_index=DeleteIndex.none())
 
 
 def _labels(part: Part) -> pl.DataFrame:

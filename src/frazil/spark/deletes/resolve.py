@@ -187,7 +187,9 @@ class Resolver:
             "rows": rows,
             "bytes": (rows // 64 + len(files)) * _WORD_BYTES,
             "keys": int(deletes.unique("file_path")["record_count"].sum()),
-            "reads before": len(self._joined_before(pending).deletes),
+            "reads before": len(
+                self._kept_words.covered(self._join_key, frozenset(pending["name"])).deletes
+            ),
         }
         # What joins cost less than a job.
         joins = (
@@ -249,9 +251,6 @@ class Resolver:
         names: Deletes = frozenset(pending["name"])
         self._kept_words.keep(self._join_key, Known(names, Words.none()))
         return {}
-
-    def _joined_before(self, pending: pl.DataFrame) -> Known:
-        return self._kept_words.covered(self._join_key, frozenset(pending["name"]))
 
     @property
     def _join_key(self) -> Hashable:

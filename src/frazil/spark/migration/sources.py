@@ -201,7 +201,7 @@ def files_of_table(
     refuse_other_formats(io, table.location, str(table))
     spark.catalog.refreshTable(table.quoted)
     # Spark tells URIs, and paths in metadata are literal.
-    paths = [_literal(uri) for uri in spark.table(table.quoted).inputFiles()]
+    paths = [normalize_location(unquote(uri)) for uri in spark.table(table.quoted).inputFiles()]
     frame = pl.DataFrame({"path": paths}, schema={"path": pl.String()})
     if not table.partition_columns:
         return SourceFiles((), frame)
@@ -299,10 +299,6 @@ def _location_of(spark: SparkSession, table: SparkTable, partition: str) -> str:
 def _sql_text(text: str) -> str:
     escaped = unescape_folder(text).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _literal(uri: str) -> str:
-    return normalize_location(unquote(uri))
 
 
 def _folder(io: FileIO, path: str, file_format: str) -> FileSource:

@@ -119,7 +119,12 @@ class RewriteManifests(SnapshotProducer):
             "manifests-created": str(len(self.added)),
             "manifests-kept": str(kept),
             "manifests-replaced": str(len(self.rewritten)),
-            "entries-processed": str(sum(_live_count(manifest) for manifest in self.added)),
+            "entries-processed": str(
+                sum(
+                    ((manifest.added_files_count or 0) + (manifest.existing_files_count or 0))
+                    for manifest in self.added
+                )
+            ),
         }
 
     def _chosen_manifests(
@@ -236,7 +241,3 @@ def _only(source: CarriedEntries, rows: pl.Series) -> CarriedEntries:
     carry = np.full(len(source.entries), int(Carry.DROPPED), dtype=np.int8)
     carry[rows.to_numpy()] = int(Carry.EXISTING)
     return replace(source, carry=pl.Series(carry))
-
-
-def _live_count(manifest: ManifestFile) -> int:
-    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)

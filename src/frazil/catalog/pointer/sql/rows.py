@@ -300,7 +300,9 @@ class SqlRows:
 
     def held_location(self, connection: Connection, name: Identifier) -> object:
         """Where a row points to, which stays so until the transaction ends."""
-        return connection.scalar(self._pointer_of(name).with_for_update(read=True))
+        return connection.scalar(
+            select(TABLES.c.metadata_location).where(self.is_row(name)).with_for_update(read=True)
+        )
 
     def settled_pointers(self, name: Identifier, *, is_new: bool) -> Pointers | None:
         """Where a row points and pointed to once no transaction is at work on its name.
@@ -413,9 +415,6 @@ class SqlRows:
             TABLES.c.table_namespace == namespace,
             TABLES.c.table_name == row_name,
         )
-
-    def _pointer_of(self, name: Identifier) -> Select[Any]:
-        return select(TABLES.c.metadata_location).where(self.is_row(name))
 
 
 def row_key(name: Identifier) -> tuple[str, str]:

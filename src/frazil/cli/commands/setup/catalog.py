@@ -64,7 +64,7 @@ def list_catalogs(settings: Settings, out: Output) -> None:
         {
             **row["properties"],
             **{key: row[key] for key in ("name", "type")},
-            "from": _name_of_row(row),
+            "from": " and ".join(row["from"]),
         }
         for row in rows
     ]
@@ -201,10 +201,6 @@ def _forget(name: str, keys: Iterable[str]) -> None:
 
 def _file() -> ConfigFile | None:
     return read_config_file(config_files(os.environ))
-
-
-def _name_of_row(row: dict[str, Any]) -> str:
-    return " and ".join(row["from"])
 
 
 def _description(name: str) -> dict[str, Any]:

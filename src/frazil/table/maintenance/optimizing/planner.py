@@ -342,7 +342,10 @@ def evaluate(
         settings: of the table.
         now_ms: the time from which ages are counted.
     """
-    both = [plan.files, plan.deletes.filter(_count_of_deletes(plan))]
+    both = [
+        plan.files,
+        plan.deletes.filter(plan.deletes["delete"].is_in(plan.delete_index.deletes().implode())),
+    ]
     numbers = partition_numbers(
         pl.concat([frame.select("spec_id", "partition") for frame in both], how="vertical_relaxed")
     ).alias("scope")
@@ -423,10 +426,6 @@ def _only(plan: ScanPlan, which: pl.Expr) -> ScanPlan:
     """The plan with some of its deletes."""
     index = plan.delete_index.of(plan.deletes.filter(which)["delete"])
     return replace(plan, delete_index=index)
-
-
-def _count_of_deletes(plan: ScanPlan) -> pl.Series:
-    return plan.deletes["delete"].is_in(plan.delete_index.deletes().implode())
 
 
 def _ages(metadata: TableMetadata, now_ms: int) -> pl.DataFrame:
