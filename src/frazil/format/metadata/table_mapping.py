@@ -16,6 +16,7 @@ from frazil.format.schema.name_mapping import (
     evolved_mapping,
 )
 from frazil.format.types import NestedField
+from frazil.format.types.inside import fields_inside
 
 
 def name_mapping_of(metadata: TableMetadata) -> NameMapping | None:
@@ -96,5 +97,5 @@ def _field_at(path: tuple[str, ...], schema: Schema) -> NestedField | None:
         found = next((field for field in fields if field.name == name), None)
         if found is None:
             return None
-        fields = found.field_type.fields
+        fields = fields_inside(found.field_type)
     return found

@@ -10,6 +10,7 @@ from frazil.format.properties.metrics_mode import FULL, NONE, TRUNCATE_16, Metri
 from frazil.format.properties.table import METRICS_DEFAULT, METRICS_LIMIT, METRICS_OF_COLUMN
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField, StructType
+from frazil.format.types.inside import fields_inside
 
 _MAX_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
@@ -48,7 +49,7 @@ def _in_priority(struct: StructType) -> Iterator[int]:
         else:
             yield field.field_id
     for field in nested:
-        yield from _in_priority(StructType(field.field_type.fields))
+        yield from _in_priority(StructType(fields_inside(field.field_type)))
 
 
 def truncate_string_down(value: str, length: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from frazil.errors import InvalidFormatError, InvalidMetadataError
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, NestedField
+from frazil.format.types.inside import fields_inside
 
 NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
 """The table property that holds a mapping as JSON."""
@@ -266,14 +267,16 @@ def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:
 
 
 def _mapped_field(nested: NestedField) -> MappedField:
-    return MappedField((nested.name,), nested.field_id, _mapped_fields(nested.field_type.fields))
+    return MappedField(
+        (nested.name,), nested.field_id, _mapped_fields(fields_inside(nested.field_type))
+    )
 
 
 def _evolved_fields(
     mapped_fields: Sequence[MappedField], base: IcebergType | None, evolved: IcebergType
 ) -> tuple[MappedField, ...]:
-    before = {} if base is None else {nested.field_id: nested for nested in base.fields}
-    after = {nested.field_id: nested for nested in evolved.fields}
+    before = {} if base is None else {nested.field_id: nested for nested in fields_inside(base)}
+    after = {nested.field_id: nested for nested in fields_inside(evolved)}
     taken = {name for mapped in mapped_fields for name in mapped.names}
     result: list[MappedField] = []
     for mapped in mapped_fields:

@@ -26,6 +26,7 @@ from frazil.format.types import (
     UnknownType,
     VariantType,
 )
+from frazil.format.types.inside import fields_inside
 
 
 @dataclass(frozen=True)
@@ -406,7 +407,7 @@ def index_fields(struct: StructType) -> SchemaIndex:
         in_collection: bool,
     ) -> None:
         inside = in_collection or not isinstance(owner, StructType)
-        for field in owner.fields:
+        for field in fields_inside(owner):
             own_path = (*path, field.name)
             if field.field_id in fields:
                 raise ValidationError(

@@ -10,6 +10,7 @@ from frazil.errors import EvolutionError
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
+from frazil.format.types.inside import fields_inside
 
 
 class SchemaTree:
@@ -76,8 +77,10 @@ class SchemaTree:
         self._parents[field.field_id] = parent
         inside = {field.field_id}
         if field.field_type.is_nested:
-            self._children[field.field_id] = [child.field_id for child in field.field_type.fields]
-            for child in field.field_type.fields:
+            self._children[field.field_id] = [
+                child.field_id for child in fields_inside(field.field_type)
+            ]
+            for child in fields_inside(field.field_type):
                 inside |= self._put(field.field_id, child)
         return inside
 

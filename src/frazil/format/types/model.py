@@ -32,15 +32,6 @@ class IcebergType:
         """True for a struct, a list or a map."""
         return isinstance(self, StructType | ListType | MapType)
 
-    @property
-    def fields(self) -> tuple[NestedField, ...]:
-        """The fields directly inside; none where the type is not nested."""
-        return ()
-
-    def holds(self, *kinds: type[IcebergType]) -> bool:
-        """True if it, or a type at any depth inside of it, is of one of the kinds."""
-        return isinstance(self, kinds) or any(each.field_type.holds(*kinds) for each in self.fields)
-
 
 class PrimitiveType(IcebergType):
     """The base of the types that hold one value; ``str()`` is the JSON form."""

@@ -11,6 +11,7 @@ import polars as pl
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.format.types.inside import fields_inside
 from frazil.planning.frames import column_of, held_once
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.layout.footers import (
@@ -148,7 +149,7 @@ def _may_need_more(field: I.NestedField, metadata: TableMetadata) -> bool:
 def _holds_default(field_type: I.IcebergType) -> bool:
     return any(
         child.initial_default is not None or _holds_default(child.field_type)
-        for child in field_type.fields
+        for child in fields_inside(field_type)
     )
 
 

@@ -17,6 +17,7 @@ from frazil.format.types import (
     StringType,
     StructType,
 )
+from frazil.format.types.inside import fields_inside
 from frazil.spark.session.free_names import free_name
 
 FILE: Final = "_file"
@@ -159,7 +160,7 @@ def with_fields(fields: Sequence[NestedField], schema: Schema, ids: set[int]) ->
 def leaf_ids(field_type: IcebergType) -> frozenset[int]:
     """The ids of the fields below a type that have no fields of their own."""
     ids: set[int] = set()
-    for child in field_type.fields:
+    for child in fields_inside(field_type):
         ids |= leaf_ids(child.field_type) or {child.field_id}
     return frozenset(ids)
 

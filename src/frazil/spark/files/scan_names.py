@@ -18,6 +18,7 @@ from typing import Final
 
 from frazil.format.schema import Schema
 from frazil.format.types import ListType, MapType, NestedField, StructType
+from frazil.format.types.inside import fields_inside
 from frazil.spark.files.floats import is_float
 from frazil.spark.files.layout.footers import FooterColumn
 from frazil.spark.session.free_names import free_name, is_reserved
@@ -114,7 +115,7 @@ def columns_of_schema(schema: Schema) -> tuple[FooterColumn, ...]:
 
 def _column(field: NestedField) -> FooterColumn:
     kind = field.field_type
-    parts = tuple(map(_column, kind.fields))
+    parts = tuple(map(_column, fields_inside(kind)))
     return FooterColumn(field.name, field.field_id, str(kind), parts)
 
 

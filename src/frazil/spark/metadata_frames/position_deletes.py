@@ -20,6 +20,7 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
+from frazil.format.types.inside import holds_type
 from frazil.spark.files.arrow.convert import converted, is_scanned, needs_conversion, scan_type
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.spark.metadata_frames.entry_rows import BATCH_ROWS
@@ -107,7 +108,7 @@ class DeletedPositions:
             arrow_type(kind)
         except UnsupportedError:
             return None
-        if self.support.time and kind.holds(I.TimeType):
+        if self.support.time and holds_type(kind, I.TimeType):
             return None
         return I.NestedField(_ROW_ID, "row", kind)
 

@@ -16,6 +16,7 @@ from frazil.format import types as I
 from frazil.format.evolution.promotion import can_promote
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import FileNames, MappedField, NameMapping
+from frazil.format.types.inside import fields_inside
 from frazil.spark.files.layout.footers import INT96, FooterColumn, has_ids
 from frazil.spark.files.layout.stored_types import FIXED, MOMENT, number_or_text, plain_kind
 
@@ -145,7 +146,7 @@ class ColumnMatcher:
         known = self.schema.field_or_none(field_id)
         # What a variant is made of is none of the table's fields.
         is_known = known is not None and not isinstance(known.field_type, I.VariantType)
-        fields = () if known is None else known.field_type.fields
+        fields = () if known is None else fields_inside(known.field_type)
         return _Level(field_id, mapped.fields, fields, place, is_known)
 
     def _refuse_reused_name(self, name: str, own: MappedField | None, level: _Level) -> None:

@@ -13,6 +13,7 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.types.inside import fields_inside
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_name
 from frazil.spark.types import type_to_spark
@@ -402,7 +403,7 @@ def _type_name(field: I.NestedField) -> str:
 
 def _is_plain(iceberg_type: I.IcebergType) -> bool:
     if iceberg_type.is_nested:
-        return all(_is_plain(field.field_type) for field in iceberg_type.fields)
+        return all(_is_plain(field.field_type) for field in fields_inside(iceberg_type))
     plain = (I.BooleanType, I.IntegerType, I.LongType, I.FloatType, I.DoubleType, I.StringType)
     return isinstance(iceberg_type, plain)
 

@@ -26,6 +26,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.types.inside import holds_type
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.variant_files import check_variants
 from frazil.spark.files.staging import StagedFolder
@@ -193,7 +194,7 @@ def tell_nobody(progress: WriteProgress) -> None:
 
 def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows | None) -> Writer:
     """Return who is to write the files: Spark, but for what it cannot write or is slow at."""
-    if write.schema.as_struct().holds(I.UUIDType, I.FixedType):
+    if holds_type(write.schema.as_struct(), I.UUIDType, I.FixedType):
         return Writer("Arrow", "Spark's writer has no physical type for a column")
     if write.needs_labels and not write.is_local:
         if not write.io.replaces_ends(write.folder):
@@ -257,7 +258,7 @@ class FileWrite:
     @property
     def needs_labels(self) -> bool:
         """Whether the footers of Spark's writer lack an id or a type."""
-        return any(field.field_type.holds(*_UNLABELLED) for field in self.schema.fields)
+        return any(holds_type(field.field_type, *_UNLABELLED) for field in self.schema.fields)
 
     def has_few(self, expected: ExpectedRows | None) -> bool:
         """Whether each file gets few rows, and Spark's writer costs more than they do."""
@@ -365,7 +366,7 @@ class FileWrite:
         access = self.access(spark)
         self.check_codec(spark)
         settings = dict(WRITE_SETTINGS)
-        if self.schema.as_struct().holds(I.VariantType):
+        if holds_type(self.schema.as_struct(), I.VariantType):
             shreds = str(self.options.shreds_variants).lower()
             settings["spark.sql.variant.writeShredding.enabled"] = shreds
             # It would rename the columns of scans, and their field ids would be lost on the way.

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
+from frazil.format.types.inside import fields_inside
 from frazil.spark.types import FIELD_ID_KEY, WGS84_SRID, SparkTypeSupport, type_to_spark
 
 
@@ -29,7 +30,7 @@ def needs_conversion(field_type: I.IcebergType, support: SparkTypeSupport) -> bo
         return True
     if isinstance(field_type, I.GeometryType | I.GeographyType):
         return not isinstance(type_to_spark(field_type, support=support), S.BinaryType)
-    return any(needs_conversion(child.field_type, support) for child in field_type.fields)
+    return any(needs_conversion(child.field_type, support) for child in fields_inside(field_type))
 
 
 def scan_type(field_type: I.IcebergType, support: SparkTypeSupport) -> S.DataType:

@@ -15,6 +15,7 @@ from typing import Final
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.format.types.inside import fields_inside
 from frazil.spark.files.layout.footers import INT96, OF_UNSIGNED_LONGS, FooterColumn
 
 
@@ -152,7 +153,7 @@ def _positional(column: FooterColumn, position: int, field: I.NestedField | None
 
 
 def _by_names(column: FooterColumn, field_type: I.IcebergType) -> FooterColumn:
-    named = {field.name.lower(): field for field in field_type.fields}
+    named = {field.name.lower(): field for field in fields_inside(field_type)}
     children = []
     for child, part in zip(column.children, _parts(column), strict=True):
         field = named.get(part.lower())

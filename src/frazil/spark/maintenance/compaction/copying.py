@@ -24,6 +24,7 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
+from frazil.format.types.inside import fields_inside
 from frazil.spark.abilities import repartition_by_id
 from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
@@ -84,7 +85,7 @@ def is_little(metadata: TableMetadata, group: FileGroup) -> bool:
 
 def _is_copied(field_type: I.IcebergType) -> bool:
     if field_type.is_nested:
-        return all(_is_copied(part.field_type) for part in field_type.fields)
+        return all(_is_copied(part.field_type) for part in fields_inside(field_type))
     return isinstance(field_type, _COPIED)
 
 
