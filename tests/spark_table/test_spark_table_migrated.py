@@ -70,7 +70,8 @@ def written(df, folder: Path) -> Path:
 
 def with_schema(path: Path, change) -> None:
     """Change the elements of the schema in a file's footer."""
-    footer = parquet_footer.footer_of(str(path))
+    with path.open("rb") as file:
+        footer = parquet_footer.read_footer(file, str(path))[1]
     version, elements, rest = parquet_footer._split(footer)
     change(elements)
     changed = parquet_footer._join(version, elements, rest)

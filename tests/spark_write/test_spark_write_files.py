@@ -22,6 +22,7 @@ from frazil.errors import ConfigurationError, SchemaMismatchError, UnsupportedEr
 from frazil.format import types as I
 from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import UNPARTITIONED, spec_for
+from frazil.format.properties.column_metrics import metrics_modes
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, order_for
 from frazil.spark.session import costs
@@ -321,7 +322,7 @@ def test_a_task_that_outlives_a_failed_write_leaves_nothing(tmp_path):
     metadata = table(tmp_path, schema)
     task = ArrowTask(
         finisher=Finisher(
-            FileIO(), MetricsReader.for_table(schema, {}, sorted_ids=[]), UNPARTITIONED, 0, True
+            FileIO(), MetricsReader(schema, metrics_modes(schema, {})), UNPARTITIONED, 0, True
         ),
         keys=(),
         folder=f"{metadata.location}/data/gone",

@@ -31,7 +31,7 @@ from frazil.format.properties.table import METRICS_DEFAULT
 from frazil.format.schema import Schema
 from frazil.spark.write.finish import Finisher
 from frazil.storage.files import FileIO
-from frazil.storage.parquet.footer import footer_of, patch_file, patch_footer
+from frazil.storage.parquet.footer import patch_file, patch_footer, read_footer
 from frazil.storage.parquet.metrics import MetricsReader
 
 
@@ -43,7 +43,7 @@ def metrics_of(tmp_path, schema, columns, *, row_group_size=None, **properties):
     path = str(tmp_path / "file.parquet")
     table = pa.table({f.name: c for f, c in zip(schema.fields, columns, strict=True)})
     pq.write_table(table, path, row_group_size=row_group_size)
-    reader = MetricsReader.for_table(schema, properties)
+    reader = MetricsReader(schema, metrics_modes(schema, properties))
     return reader.metrics(pq.read_metadata(path))
 
 
@@ -117,7 +117,8 @@ def test_decimals_in_every_physical_type_rule_257(tmp_path, precision):
     path = str(tmp_path / "d.parquet")
     values = pa.array([Decimal("-12.34"), Decimal("1.28")], pa.decimal128(precision, 2))
     pq.write_table(pa.table({"c1": values}), path, store_decimal_as_integer=True)
-    reader = MetricsReader.for_table(schema_of(I.DecimalType(precision, 2)), {})
+    schema = schema_of(I.DecimalType(precision, 2))
+    reader = MetricsReader(schema, metrics_modes(schema, {}))
     footer = pq.read_metadata(path)
     found = reader.metrics(footer)
     assert (found.lower_bounds[1], found.upper_bounds[1]) == (b"\xfb\x2e", b"\x00\x80")
@@ -246,7 +247,9 @@ def test_labels_need_the_columns_of_the_schema(tmp_path):
 def test_damaged_footers_are_typed_errors(tmp_path_factory, data):
     footer = getattr(test_damaged_footers_are_typed_errors, "footer", None)
     if footer is None:
-        footer = footer_of(plain_file(tmp_path_factory.mktemp("damaged")))
+        path = plain_file(tmp_path_factory.mktemp("damaged"))
+        with open(path, "rb") as file:
+            footer = read_footer(file, path)[1]
         test_damaged_footers_are_typed_errors.footer = footer
     cut = data.draw(st.integers(0, 150))
     changed = bytearray(footer[:cut] if data.draw(st.booleans()) else footer)
@@ -309,7 +312,7 @@ def file_of(io: FileIO, path: str, text: str, count: int = 1) -> int:
 
 
 def finisher(io: FileIO) -> Finisher:
-    return Finisher(io, MetricsReader.for_table(SCHEMA, {}, sorted_ids=[]), SPEC, 0, True)
+    return Finisher(io, MetricsReader(SCHEMA, metrics_modes(SCHEMA, {})), SPEC, 0, True)
 
 
 def ids_of(io: FileIO, path: str) -> list[int]:

@@ -17,7 +17,6 @@ from frazil.storage.files import (
     local_path,
     normalize_location,
     redact,
-    resolve_inside,
     same_location,
 )
 
@@ -55,16 +54,7 @@ def test_a_foreign_host_is_no_local_file() -> None:
         local_path("file://server/share")
 
 
-@pytest.mark.parametrize(
-    "relative", ["", "..", "../x", "a/../../x", "/etc/passwd", "file:/x", "s3://b/x", "a\x00", "."]
-)
-def test_escapes_are_refused(relative: str) -> None:
-    with pytest.raises(ValidationError):
-        resolve_inside("/base", relative)
-
-
 def test_paths_inside() -> None:
-    assert resolve_inside("s3://b/t/", "a/./b c%20") == "s3://b/t/a/b c%20"
     assert is_inside("file:///t", "/t/a")
     assert not is_inside("/t", "/tt/a")
     assert not is_inside("s3://b/t", "s3://b/t/../x")

@@ -31,7 +31,6 @@ from frazil.storage.paths import (
     normalize_location,
     redact,
     redact_properties,
-    resolve_inside,
     same_location,
 )
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
@@ -52,7 +51,7 @@ from frazil.storage.stores.store import (
 )
 
 __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normalize_location"]
-__all__ += ["redact", "redact_properties", "resolve_inside", "same_location"]
+__all__ += ["redact", "redact_properties", "same_location"]
 
 _COMPARED_BYTES = 8 * 1024 * 1024
 

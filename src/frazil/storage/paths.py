@@ -7,7 +7,6 @@ is a file whose name holds a percent sign.  Only the scheme and the authority ar
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections.abc import Mapping
 from urllib.parse import unquote
@@ -113,21 +112,6 @@ def parent_of(path: str) -> str:
 def name_of(path: str) -> str:
     """The last part of the path."""
     return path.rstrip("/").rpartition("/")[2]
-
-
-def resolve_inside(base: str, relative: str) -> str:
-    """Join a relative path to a base, refusing every result outside of the base."""
-    if (
-        not relative
-        or "\x00" in relative
-        or relative.startswith(("/", "\\"))
-        or scheme_of(relative)
-    ):
-        raise ValidationError(f"{relative!r} is not a relative path below {base}")
-    resolved = posixpath.normpath(relative)
-    if resolved in (".", "..") or resolved.startswith("../"):
-        raise ValidationError(f"the path {relative!r} leads out of {base}")
-    return join(base, resolved)
 
 
 def is_inside(base: str, path: str) -> bool:

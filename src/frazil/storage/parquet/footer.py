@@ -63,12 +63,6 @@ class _Node:
         return str(self.element[_NAME][1].decode("utf-8"))
 
 
-def footer_of(path: str) -> bytes:
-    """The Thrift footer of a local file."""
-    with open(path, "rb") as file:
-        return read_footer(file, path)[1]
-
-
 def read_metadata(stream: BinaryIO) -> pq.FileMetaData:
     """Return what the footer of an open Parquet file says, by which Arrow can read the file.
 

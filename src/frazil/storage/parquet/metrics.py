@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.properties.column_metrics import (
-    metrics_modes,
     truncate_bytes_up,
     truncate_string_down,
     truncate_string_up,
@@ -126,17 +125,6 @@ class MetricsReader:
         object.__setattr__(self, "_leaves", leaves)
         paths = {leaf.field_id: path for path, leaf in leaves.items() if leaf is not None}
         object.__setattr__(self, "_paths", paths)
-
-    @classmethod
-    def for_table(
-        cls,
-        schema: Schema,
-        properties: Mapping[str, str],
-        *,
-        sorted_ids: Collection[int] = (),
-    ) -> MetricsReader:
-        """A reader with the modes of the table's properties."""
-        return cls(schema, metrics_modes(schema, properties, sorted_ids=sorted_ids))
 
     def with_paths(self, ids: Mapping[str, int]) -> MetricsReader:
         """The reader of a file that has other paths of columns."""
