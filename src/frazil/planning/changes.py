@@ -120,7 +120,6 @@ def changed_files(
     """What a snapshot changed, compared with its parent; None is an empty table.
 
     Args:
-        metadata: the table.
         where: a predicate bound to `schema`; files without such rows are left out.
         schema: the schema to read by; the current one unless given.
 

@@ -55,7 +55,6 @@ def snapshot_range(
     """The snapshots after a start (exclusive) up to an end (inclusive), along the end's ancestry.
 
     Args:
-        metadata: the table.
         from_snapshot_id: the start; an expired snapshot is allowed where the oldest one that is
             kept follows it. Without any start the range begins with the table's first snapshot.
         to_snapshot_id: the end; the current snapshot unless given.

@@ -92,7 +92,6 @@ def whole_changes(
     """Return what these snapshots changed by whole files.
 
     Args:
-        metadata: the table.
         where: a predicate bound to `schema`; files without such rows are left out.
         schema: the schema to read by; the current one unless given.
 

@@ -213,9 +213,7 @@ def plan_rewrite(
     rows that do not match, and needs the deletes of those too.
 
     Args:
-        metadata: the table.
         snapshot: what to change; None holds nothing.
-        io: the table's files.
         where: which rows are changed, bound to the current schema.
         elsewhere: prunes the files of large plans in other processes.
 

@@ -60,7 +60,6 @@ def partitions_of(metadata: TableMetadata, files: pl.DataFrame) -> list[tuple[An
     """Return the partition of each file as internal values in the order of its spec.
 
     Args:
-        metadata: the table.
         files: rows of a plan's files.
     """
     partitions: list[tuple[Any, ...]] = [()] * len(files)

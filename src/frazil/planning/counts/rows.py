@@ -59,9 +59,7 @@ def count_rows(
     """Count the rows of a snapshot that match a predicate, as far as metadata tells.
 
     Args:
-        metadata: the table.
         snapshot: what to count; None has no rows.
-        io: the table's files.
         where: bound to `schema`; AlwaysTrue counts all rows.
         schema: the schema to read by.
         whole_plan: gives the plan of `where`, for files that are few enough to be planned at once.

@@ -265,7 +265,6 @@ def scan_tasks(
     """Return the files of a plan and their deletes as tasks.
 
     Args:
-        metadata: the table.
         plan: of the files that go into one answer.
         statistics: fields whose statistics the plan's files hold.
         is_exact: whether the plan's predicate means the rows that the client means.

@@ -27,9 +27,6 @@ def changelog_arguments(
 ) -> dict[str, Any]:
     """Return what `TableChanges.changes` or `net_changes` is to be called with for a view.
 
-    Args:
-        schema: of the table.
-
     Raises:
         ConfigurationError: an option is unknown or malformed.
         ValidationError: the arguments contradict each other, or nothing tells rows apart.

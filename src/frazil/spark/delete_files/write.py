@@ -92,8 +92,6 @@ def write_deletes(
             place may come more than once. They are computed once, or twice where `tasks` are
             given.
         plan: with every position delete that applies to its files.
-        metadata: of the table.
-        io: of the table.
         granularity: of position delete files; unless given, `write.delete.granularity` says it.
         target_size: of delete files, in bytes; `write.delete.target-file-size-bytes` unless given.
         most_rows: how many rows there are at most; few are collected as they are. None where that
@@ -138,7 +136,6 @@ def write_deletes_at(
         places: keyed by ``ordinal << 32 | position >> 6``.
         plan: with every position delete that applies to its files.
         metadata: of the table, whose properties say how deletes are written.
-        io: of the table.
         on_progress: called at each stage; errors are those of `write_deletes`.
     """
     write = _Write.planned(metadata, io, None, None)
@@ -189,8 +186,6 @@ def write_deletes_anew(
     Args:
         spark: writes where the driver should not.
         plan: the deletes, and the data files that they apply to.
-        metadata: of the table.
-        io: of the table.
         granularity: of position delete files; unless given, `write.delete.granularity` says it.
         target_size: of delete files, in bytes; `write.delete.target-file-size-bytes` unless given.
 
@@ -230,7 +225,6 @@ def write_deletes_of_new_files(
         files: the data files, where they stay.
         deleted: the positions that are deleted of each of them.
         metadata: of the table, whose properties say how deletes are written.
-        io: of the table.
 
     Raises:
         ConfigurationError, UnsupportedError, StorageError: as `write_deletes`.

@@ -121,7 +121,6 @@ def projection_beside(
 
     Args:
         added: reserved columns.
-        schema: of the table.
         fields: top-level columns of the schema; all of them unless given.
     """
     names = [field.name for field in added]

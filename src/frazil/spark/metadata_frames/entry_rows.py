@@ -63,7 +63,6 @@ def entry_rows(
 
     Args:
         tasks: a row a manifest.
-        columns: of the table.
     """
     if table == "holdings" or not HAS_ARROW_FUNCTIONS:
         read = partial(_whole, io, tables, table, columns, support)

@@ -190,7 +190,6 @@ def files_of_table(
     Args:
         spark: has the catalog.
         io: looks for folders.
-        table: the table.
         ignore_missing_files: whether folders may be missing of partitions that the catalog has.
 
     Raises:

@@ -222,7 +222,6 @@ def select_with_metadata(
     PySpark makes thirty calls to the JVM for each such column; a classic session does it in three.
 
     Args:
-        df: the rows.
         columns: pairs of a column's name, quoted for Spark, and its new name.
         metadata: of each of them.
     """

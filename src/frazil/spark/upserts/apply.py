@@ -500,9 +500,6 @@ def reaching_all(
 def aligned_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> ChangeRows:
     """Return changes with the table's columns; nothing is evaluated, and no row moves.
 
-    Args:
-        schema: of the table.
-
     Raises:
         SchemaMismatchError: the rows do not fit the table.
     """

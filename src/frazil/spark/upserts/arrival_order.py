@@ -335,8 +335,6 @@ class ArrivalOrder:
 
         Args:
             figures: of the changes.
-            metadata: of the table.
-            io: of the table.
             options: of the write.
             on_progress: called at each stage.
             most_open: a task has so many files open at most.

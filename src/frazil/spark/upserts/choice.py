@@ -46,7 +46,6 @@ def chosen(mode: Mode, metadata: TableMetadata, head: Snapshot | None, changes: 
     """Return how a batch is written.
 
     Args:
-        metadata: of the table.
         head: the snapshot that the batch follows.
         changes: the keys that it changes.
 

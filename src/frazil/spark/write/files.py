@@ -136,7 +136,6 @@ def write_data_files(
         spark: of the table; what is set for the write is set in the session of the rows.
         df: the rows; columns are matched by name, see `align`.
         metadata: of the table: schema, spec, sort order, properties and locations.
-        io: of the table.
         options: the write's own, by the Java runtime's names: see `write_options`.
         schema: of the rows, where it is not the table's current one; so row lineage columns can
             be written beside the table's (rule 148).

@@ -167,7 +167,6 @@ def write_options(
     """The settings of a write to a table.
 
     Args:
-        metadata: of the table.
         schema: of the rows to write.
         options: the write's own, by the names of the Java runtime's write options.
         kind: of the files.

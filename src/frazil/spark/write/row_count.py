@@ -56,7 +56,6 @@ def rows_of_last_writes(metadata: TableMetadata, head: Snapshot | None) -> Expec
     None where there was none, or where their summaries do not say it.
 
     Args:
-        metadata: of the table.
         head: the snapshot that the write builds on.
     """
     found: list[ExpectedRows] = []

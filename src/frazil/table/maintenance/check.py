@@ -106,7 +106,6 @@ def check_table(
     """Look at all that a table's snapshots reach, its statistics, and the log of its metadata.
 
     Args:
-        io: the table's files.
         table: as it is now.
         check_files: looks at data and delete files.
         catalog: that the table is in.

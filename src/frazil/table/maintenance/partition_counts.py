@@ -41,9 +41,7 @@ def partition_counts(
     of rows after deletes is known where there are no position and equality delete files.
 
     Args:
-        metadata: of the table.
         manifests: of the snapshot.
-        io: the table's files.
     """
     tables = EntryTables.of(metadata)
     times = commit_times(metadata).with_columns(pl.col("committed_at").dt.epoch("ms"))

@@ -84,7 +84,6 @@ def chosen_groups(
     """Return groups of files that somebody else has chosen.
 
     Args:
-        metadata: the table.
         plan: with every delete that applies to its files.
         options: sizes of groups, and which comes first.
         chosen: ordinals of files of one partition each.

@@ -53,7 +53,6 @@ class RowIds:
         """Those of the live rows at some places; None where one has none, or of too many rows.
 
         Args:
-            target: the files.
             places: positions in them by the files' ordinals.
         """
         places = {ordinal: words for ordinal, words in places.items() if len(words.places)}
@@ -117,7 +116,6 @@ def rows_in_new_files(
     Args:
         spark: its executors read the files.
         io: opens them.
-        files: the files.
         rows: which rows.
 
     Returns:
@@ -141,7 +139,6 @@ def live_rows(target: Target, rows: RowIds, since: int) -> FoundRows:
     """Find live rows of a table's files by their ids.
 
     Args:
-        target: the files.
         rows: which rows.
         since: a sequence number; rows that were changed after it do not stay as they were.
 

@@ -72,7 +72,6 @@ class Assignments:
 
         Args:
             values: by the name of the column or of a field of it.
-            schema: of the table.
             alias: the table's name in the command.
             nested: whether fields of columns may be assigned.
             keeps_fields: whether fields that the values' structs lack stay as they are.

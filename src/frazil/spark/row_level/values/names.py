@@ -28,7 +28,6 @@ def find_path(
 
     Args:
         name: maybe with the table's alias before it; a part in backquotes may hold dots.
-        schema: of the table.
         alias: what the table is called in the command; where a column is called the same, the name
             is read with the alias first.
 
@@ -58,7 +57,6 @@ def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, .
 
     Args:
         name: a column's whole name, dots included, or a path to a field.
-        schema: of the table.
 
     Raises:
         ValidationError: there is no such column or field.

@@ -56,7 +56,6 @@ def align(
 
     Args:
         df: with the table's columns in any order.
-        schema: of the table.
         case_sensitive: whether names are matched with their case.
         beside: columns of the rows that are none of the table's and follow as they are.
 
@@ -273,7 +272,6 @@ def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """The same rows, of which Spark evaluates these columns too, as what makes them may fail.
 
     Args:
-        df: the rows.
         columns: of Spark's type void, whose values Spark would leave out of any other expression.
     """
     if not columns:

@@ -40,8 +40,6 @@ def check_deletes(
     """Return what the deletes of each snapshot say against each other or their data files.
 
     Args:
-        io: the table's files.
-        metadata: the table.
         listed: the manifests of each snapshot, by its id.
         lost: paths of manifests that cannot be read.
 

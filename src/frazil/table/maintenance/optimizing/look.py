@@ -30,8 +30,6 @@ def look(
     """Return what self-optimizing would do to a branch's head.
 
     Args:
-        metadata: the table.
-        io: the table's files.
         where: a bound predicate: only files that may hold matching rows.
         branch: `main` unless given.
         every: the plan of all files of the head, where it is made already.

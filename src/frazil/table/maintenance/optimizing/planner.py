@@ -43,7 +43,6 @@ def plan_optimizing(
     """Return what is worth doing to the files of a plan.
 
     Args:
-        metadata: the table.
         plan: with every delete that applies to its files.
         settings: triggers and thresholds.
         now_ms: the time from which ages are counted.
@@ -337,7 +336,6 @@ def evaluate(
     """Return what a plan's files are like.
 
     Args:
-        metadata: the table.
         plan: with every delete that applies to its files.
         settings: of the table.
         now_ms: the time from which ages are counted.

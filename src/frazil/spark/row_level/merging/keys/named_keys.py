@@ -66,9 +66,6 @@ class NamedKeys:
     def beside(self, source: DataFrame, schema: Schema) -> StoredKeys:
         """Return a source with its keys as the table's columns store them; nothing is evaluated.
 
-        Args:
-            schema: of the table.
-
         Raises:
             SchemaMismatchError: a column cannot hold the keys of the source.
             PredicateError: the source has no such key, or several.
