@@ -91,28 +91,30 @@ __all__ = [
 
 def all_of(parts: Iterable[Expression]) -> Expression:
     """AND of the predicates, simplified; TRUE where there are none."""
-    kept: list[Expression] = []
-    for part in parts:
-        if isinstance(part, AlwaysFalse):
-            return part
-        if not isinstance(part, AlwaysTrue):
-            kept.append(part)
-    if not kept:
-        return AlwaysTrue()
-    return kept[0] if len(kept) == 1 else And(*kept)
+    return _joined(parts, And, neutral=AlwaysTrue, decisive=AlwaysFalse)
 
 
 def any_of(parts: Iterable[Expression]) -> Expression:
     """OR of the predicates, simplified; FALSE where there are none."""
+    return _joined(parts, Or, neutral=AlwaysFalse, decisive=AlwaysTrue)
+
+
+def _joined(
+    parts: Iterable[Expression],
+    junction: type[And | Or],
+    *,
+    neutral: type[AlwaysTrue | AlwaysFalse],
+    decisive: type[AlwaysTrue | AlwaysFalse],
+) -> Expression:
     kept: list[Expression] = []
     for part in parts:
-        if isinstance(part, AlwaysTrue):
+        if isinstance(part, decisive):
             return part
-        if not isinstance(part, AlwaysFalse):
+        if not isinstance(part, neutral):
             kept.append(part)
     if not kept:
-        return AlwaysFalse()
-    return kept[0] if len(kept) == 1 else Or(*kept)
+        return neutral()
+    return kept[0] if len(kept) == 1 else junction(*kept)
 
 
 def push_down_not(root: Expression) -> Expression:
