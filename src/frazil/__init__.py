@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from frazil.later import imported
+from frazil.later import import_now
 
 if TYPE_CHECKING:
     __version__: str
@@ -227,13 +227,13 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     # Spark's Python workers import this package for one function of it: all of it takes a second.
     if name in _MODULES:
-        value = imported(_MODULES[name])
+        value = import_now(_MODULES[name])
     elif name in _HOMES:
-        value = getattr(imported(_HOMES[name]), name)
+        value = getattr(import_now(_HOMES[name]), name)
     elif name == "__version__":
-        value = imported("frazil.version").FRAZIL_VERSION
+        value = import_now("frazil.version").FRAZIL_VERSION
     elif name in __all__:
-        value = getattr(imported("frazil.errors"), name)
+        value = getattr(import_now("frazil.errors"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -39,7 +39,7 @@ def later(module: str, *names: str) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def imported(module: str) -> ModuleType:
+def import_now(module: str) -> ModuleType:
     """Import a module.
 
     Raises:
@@ -101,5 +101,5 @@ def _meaning_of(self: _Later) -> Any:
 
 
 def _named_in(module: str, name: str | None) -> Any:
-    found = imported(module)
+    found = import_now(module)
     return found if name is None else getattr(found, name)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ci_share import examples
-from frazil.cli.layout import MARK, TextColumn, one_line, shortened, table_lines
+from frazil.cli.layout import MARK, TextColumn, one_line, shorten, table_lines
 from frazil.cli.output import readable, readable_duration
 
 IDS = st.integers(10**18, 2**63 - 1).map(str)
@@ -47,12 +47,12 @@ def test_without_a_width_nothing_is_cut():
 
 
 def test_what_is_cut_has_a_mark():
-    assert shortened("abcdef", 4, "text") == "abc…"
-    assert shortened("abcdef", 4, "path") == "…def"
-    assert shortened("abcd", 4, "text") == "abcd"
+    assert shorten("abcdef", 4, "text") == "abc…"
+    assert shorten("abcdef", 4, "path") == "…def"
+    assert shorten("abcd", 4, "text") == "abcd"
     # Wide characters count two cells, and an accent stays with its letter.
-    assert shortened("東京都", 4, "text") == "東…"
-    assert shortened("ae\u0301xyz", 3, "text") == "ae\u0301…"
+    assert shorten("東京都", 4, "text") == "東…"
+    assert shorten("ae\u0301xyz", 3, "text") == "ae\u0301…"
 
 
 def test_what_moves_the_cursor_is_escaped():

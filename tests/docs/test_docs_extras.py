@@ -31,7 +31,7 @@ ROOMS = {
 MODULES = {"pure-sasl": "puresasl", "pyyaml": "yaml", "google-auth": "google"}
 """Modules that are not called as what brings them."""
 
-BY_TEXT = ("import_module", "later", "imported", "aws_module")
+BY_TEXT = ("import_module", "later", "import_now", "aws_module")
 """Functions that are given the name of what is imported."""
 
 

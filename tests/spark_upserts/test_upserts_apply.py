@@ -16,7 +16,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import LongType, NestedField
-from frazil.spark.upserts.choice import chosen
+from frazil.spark.upserts.choice import choice_of
 from frazil.storage.paths import local_path
 from rival_commits import before_the_commit
 
@@ -447,7 +447,7 @@ def holding(rows=None, deletes=None):
     ],
 )
 def test_each_branch_and_its_edge(head, changes, mode, says):
-    found = chosen("auto", table_of(), head, changes)
+    found = choice_of("auto", table_of(), head, changes)
     assert found.mode == mode
     assert says in found.reason
 
@@ -462,8 +462,8 @@ def test_each_branch_and_its_edge(head, changes, mode, says):
 )
 def test_a_table_without_equality_deletes(metadata, says):
     large = holding(1_000_000, 0)
-    found = chosen("auto", metadata, large, 1)
+    found = choice_of("auto", metadata, large, 1)
     assert (found.mode, says in found.reason) == ("merge", True)
-    assert chosen("merge", metadata, large, 1).reason == "asked for"
+    assert choice_of("merge", metadata, large, 1).reason == "asked for"
     with pytest.raises(UnsupportedError, match=says):
-        chosen("equality-deletes", metadata, large, 1)
+        choice_of("equality-deletes", metadata, large, 1)

@@ -13,7 +13,7 @@ import click
 from frazil.cli.listing import SECTIONS, Listed
 from frazil.cli.output import Output
 from frazil.errors import FrazilError
-from frazil.later import imported, later
+from frazil.later import import_now, later
 from frazil.storage.paths import redact
 from frazil.version import FRAZIL_VERSION
 
@@ -120,7 +120,7 @@ class Commands(click.Group):
         """Return a command; its module is imported, and no other one is."""
         found = super().get_command(ctx, cmd_name)
         if isinstance(found, _Unread):
-            imported(f"{_COMMANDS}.{found.listed.module}")
+            import_now(f"{_COMMANDS}.{found.listed.module}")
             return super().get_command(ctx, cmd_name)
         return found
 
@@ -150,7 +150,7 @@ class Commands(click.Group):
             raise click.ClickException(line) from error
 
     def _declare(self, listed: Listed) -> ShownCommand:
-        imported(f"{_COMMANDS}.{listed.module}")
+        import_now(f"{_COMMANDS}.{listed.module}")
         found: Any = self
         for word in listed.words.split():
             found = found.commands[word]
@@ -254,7 +254,7 @@ def of_snapshot(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def asked(question: str, *, yes: bool) -> None:
+def confirm(question: str, *, yes: bool) -> None:
     """Ask before something is removed; go on where the answer is yes.
 
     Raises:

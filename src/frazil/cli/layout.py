@@ -99,7 +99,7 @@ def _visible(character: str) -> str:
     return character
 
 
-def shortened(text: str, width: int, kind: Kind) -> str:
+def shorten(text: str, width: int, kind: Kind) -> str:
     """Return a text that is at most so wide; where something is left out there is a mark."""
     if cell_len(text) <= width:
         return text
@@ -159,7 +159,7 @@ def _plain(
 
 def _line(columns: Sequence[TextColumn], values: Sequence[str], widths: Sequence[int]) -> str:
     cells = [
-        _pad(shortened(value, width, column.kind), width, right=column.is_right)
+        _pad(shorten(value, width, column.kind), width, right=column.is_right)
         if column.kind in _SHORTEST
         else _pad(value, width, right=column.is_right)
         for column, value, width in zip(columns, values, widths, strict=True)

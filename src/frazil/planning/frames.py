@@ -94,18 +94,18 @@ def _holds_one_value(column: pl.Series) -> bool:
     return bool((column == column[0]).all())
 
 
-def selected(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
+def select_columns(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:
     """These columns of entries; the partition columns packed into the struct `partition`."""
-    return packed(entries).select(columns)
+    return pack_partitions(entries).select(columns)
 
 
-def packed(entries: pl.DataFrame) -> pl.DataFrame:
+def pack_partitions(entries: pl.DataFrame) -> pl.DataFrame:
     """Entries with the struct `partition` in place of the partition columns."""
     names = [name for name in entries.columns if name.startswith(PARTITION_PREFIX)]
     return entries.with_columns(partition_struct(names)).drop(names)
 
 
-def unpacked(files: pl.DataFrame) -> pl.DataFrame:
+def unpack_partitions(files: pl.DataFrame) -> pl.DataFrame:
     """A plan's files with the fields of `partition` as the columns that they were packed from."""
     return files.with_columns(
         files["partition"].struct.field(name).alias(f"{PARTITION_PREFIX}{name}")

@@ -18,7 +18,7 @@ from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.planning.cache import ManifestCache
-from frazil.planning.frames import concat_entries, selected
+from frazil.planning.frames import concat_entries, select_columns
 from frazil.storage.avro import decode_manifest_lists, manifests_of
 from frazil.storage.avro.columns import ENTRY_DTYPES, decode_manifests, map_dtype, value_column
 from frazil.storage.avro.container import read_container
@@ -348,4 +348,4 @@ def entries(
     )
     found = concat_entries(parts) if parts else none
     columns = [*ENTRY_DTYPES, "spec_id", "partition", *statistics]
-    return selected(found, [*columns, "manifest_path", "manifest_content"])
+    return select_columns(found, [*columns, "manifest_path", "manifest_content"])

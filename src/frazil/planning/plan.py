@@ -29,7 +29,7 @@ from frazil.planning.frames import (
     held_once,
     live_entries,
     no_entries,
-    selected,
+    select_columns,
     with_single_values,
 )
 from frazil.planning.load import ManifestLoader, batches_of_files
@@ -283,8 +283,8 @@ def _plan_of_data(
         schema=schema,
         where=bound,
         residual=AlwaysTrue() if decided else bound,
-        files=_with_places("ordinal", selected(files, columns)),
-        deletes=_with_places("delete", selected(deletes, DELETE_COLUMNS)).with_columns(
+        files=_with_places("ordinal", select_columns(files, columns)),
+        deletes=_with_places("delete", select_columns(deletes, DELETE_COLUMNS)).with_columns(
             may_hold_null_keys(deletes, schemas)
         ),
         delete_index=index,

@@ -10,7 +10,7 @@ import polars as pl
 
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
-from frazil.planning.frames import unpacked
+from frazil.planning.frames import unpack_partitions
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.avro.partition_summaries import partition_rows
 
@@ -63,7 +63,7 @@ def partitions_of(metadata: TableMetadata, files: pl.DataFrame) -> list[tuple[An
         files: rows of a plan's files.
     """
     partitions: list[tuple[Any, ...]] = [()] * len(files)
-    places = unpacked(files).with_row_index("place")
+    places = unpack_partitions(files).with_row_index("place")
     for (spec_id,), members in places.group_by("spec_id"):
         spec = metadata.spec_by_id(int(str(spec_id)))
         found = partition_rows(spec, metadata.schema, members)

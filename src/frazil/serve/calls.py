@@ -103,7 +103,7 @@ def query_of(query_string: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
-def decoded(part: str) -> str:
+def decode_part(part: str) -> str:
     """Return a part of a path without its percent-encoding.
 
     Raises:

@@ -47,7 +47,7 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     def once() -> LoadedTable:
         return catalog.commit_table(commit.identifier, commit.requirements, commit.updates)
 
-    table = retried(once, lambda: _check(catalog, [commit]))
+    table = commit_again(once, lambda: _check(catalog, [commit]))
     _note_places(served, [commit])
     return loaded_answer(served, call.principal, table)
 
@@ -67,7 +67,7 @@ def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
     if not commits:
         return NOTHING
     catalog = _catalog_for(served, call, commits)
-    retried(lambda: catalog.commit_tables(commits), lambda: _check(catalog, commits))
+    commit_again(lambda: catalog.commit_tables(commits), lambda: _check(catalog, commits))
     _note_places(served, commits)
     return NOTHING
 
@@ -138,7 +138,7 @@ def _note_places(served: ServedCatalog, commits: Sequence[TableCommit]) -> None:
         served.owners.forget()
 
 
-def retried(once: Callable[[], T], check: Callable[[], None]) -> T:
+def commit_again(once: Callable[[], T], check: Callable[[], None]) -> T:
     """Commit again while another writer was first and the requirements hold all the same.
 
     Args:

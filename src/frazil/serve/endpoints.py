@@ -11,7 +11,7 @@ from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.serve import commits, namespaces, tables, views
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, ok, with_bare_model
-from frazil.serve.calls import Call, decoded, namespace_of, table_name_of
+from frazil.serve.calls import Call, decode_part, namespace_of, table_name_of
 from frazil.serve.scans import planning
 from frazil.serve.service import ServedCatalog
 
@@ -243,7 +243,7 @@ def route_of(method: str, path: str, catalog: str) -> Route:
     version, _, rest = path.removeprefix("/").partition("/")
     parts = rest.split("/")
     fits = [] if version != "v1" else _fitting(parts)
-    if version == "v1" and not fits and len(parts) > 1 and decoded(parts[0]) == catalog:
+    if version == "v1" and not fits and len(parts) > 1 and decode_part(parts[0]) == catalog:
         parts = parts[1:]
         fits = _fitting(parts)
     if not fits:
@@ -269,7 +269,7 @@ def _fits(template: list[str], parts: list[str]) -> bool:
 
 def _route(endpoint: Endpoint, parts: list[str]) -> Route:
     words = zip(endpoint.template.split("/"), parts, strict=True)
-    named = {word: decoded(part) for word, part in words if word.startswith("{")}
+    named = {word: decode_part(part) for word, part in words if word.startswith("{")}
     namespace = namespace_of(named["{namespace}"]) if "{namespace}" in named else ()
     given = named.get("{table}", named.get("{view}"))
     name = "" if given is None else table_name_of(given)

@@ -23,7 +23,7 @@ from frazil.format.views import (
 )
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
-from frazil.serve.commits import retried
+from frazil.serve.commits import commit_again
 from frazil.serve.service import ServedCatalog
 
 
@@ -92,7 +92,9 @@ def replace_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     def check() -> None:
         check_view_requirements(catalog.load_view(name).metadata, requirements)
 
-    return _view_answer(retried(lambda: catalog.commit_view(name, requirements, updates), check))
+    return _view_answer(
+        commit_again(lambda: catalog.commit_view(name, requirements, updates), check)
+    )
 
 
 def drop_view(served: ServedCatalog, call: Call) -> HttpAnswer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from frazil.cli.app import Settings, asked, check_somebody_answers, command
+from frazil.cli.app import Settings, check_somebody_answers, command, confirm
 from frazil.cli.output import Output, column_of
 from frazil.later import later
 
@@ -48,7 +48,7 @@ def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
     with opened_session() as spark:
         if asks:
             click.echo(str(would_delete(spark, catalog, statement)), err=True)
-            asked(question, yes=yes)
+            confirm(question, yes=yes)
         with shown_progress(out, procedure.signature.name) as tell:
             result = Lake(spark, catalog).call(statement, on_progress=tell)
             rows = [row.asDict() for row in result.collect()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from frazil.catalog.identifiers import parse_named_namespace, shown
-from frazil.cli.app import Settings, asked, command, of_snapshot, pairs_of
+from frazil.cli.app import Settings, command, confirm, of_snapshot, pairs_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
@@ -235,7 +235,7 @@ def expire(
         if out.as_json:
             out.document({"table": handle.name, "removed": False, **expiry.facts()})
         return
-    asked("Remove them?", yes=yes)
+    confirm("Remove them?", yes=yes)
     with shown_progress(out, "expiring snapshots") as tell:
         done = handle.maintenance.expire_snapshots(
             older_than=older_than_ms, retain_last=retain_last, snapshot_ids=ids, on_progress=tell
@@ -267,7 +267,7 @@ def drop(settings: Settings, out: Output, *, table: str, purge: bool, yes: bool)
         location = loaded.metadata_location
         if purge and not out.as_json:
             _show_purge(out, loaded.metadata)
-    asked(f"Remove {table}{' and all of its files' if purge else ''}?", yes=yes)
+    confirm(f"Remove {table}{' and all of its files' if purge else ''}?", yes=yes)
     if purge:
         catalog.purge_table(table)
         out.done({"table": table, "purged": True}, f"removed {table} and its files")

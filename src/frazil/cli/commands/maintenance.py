@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from frazil.cli.app import Settings, asked, command
+from frazil.cli.app import Settings, command, confirm
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.errors import StorageError
@@ -80,7 +80,7 @@ def remove_orphan_files(
         if out.as_json:
             out.document(_orphan_facts(handle.name, found))
         return
-    asked("Remove them?", yes=yes)
+    confirm("Remove them?", yes=yes)
     with shown_progress(out, "looking for files") as tell:
         done = handle.maintenance.remove_orphan_files(
             older_than=older_than_ms, on_progress=tell, **more
@@ -134,7 +134,7 @@ def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
     if not out.as_json:
         _show_problems(out, found)
     if not found.is_sound:
-        asked("Mend what can be mended?", yes=yes)
+        confirm("Mend what can be mended?", yes=yes)
     done = handle.maintenance.repair()
     facts = {
         "table": handle.name,

@@ -30,7 +30,7 @@ from frazil.format.values import from_bytes, to_json
 from frazil.planning.changes import appended_files
 from frazil.planning.changes_range import snapshot_range
 from frazil.planning.deletes.index import POSITION_DELETES
-from frazil.planning.frames import unpacked
+from frazil.planning.frames import unpack_partitions
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.serve.answers import HttpAnswer, HttpError, bad_request, ok
@@ -336,7 +336,7 @@ def _files(
 def _partitions(metadata: TableMetadata, schema: Schema, files: pl.DataFrame) -> list[list[Any]]:
     """The partition of each file, in the order of its spec's fields."""
     found: list[list[Any]] = [[] for _ in range(len(files))]
-    columns = unpacked(files)
+    columns = unpack_partitions(files)
     whole = schema_with_sources(metadata, schema)
     for spec_id in files["spec_id"].unique().to_list():
         spec = metadata.spec_by_id(spec_id)

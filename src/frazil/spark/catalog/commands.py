@@ -66,7 +66,7 @@ def changes_after_ctes(text: str) -> bool:
         return False
 
 
-def explained(text: str) -> str:
+def text_explained(text: str) -> str:
     """Return what of an EXPLAIN is explained."""
     reader = WordReader(text)
     reader.expect("EXPLAIN")

@@ -11,16 +11,16 @@ from frazil.errors import NoSuchTableError
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.catalog.commands import (
     command,
-    explained,
     is_of_pipelines,
     kind_of,
     rows_of_call,
+    text_explained,
     words_or_none,
 )
 from frazil.spark.catalog.own_statements import is_own, own_statements
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import ROWS, NamedRows, plan_with_rows
-from frazil.spark.catalog.thrift.lists import LIST, listed
+from frazil.spark.catalog.thrift.lists import LIST, list_rows
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.machine import JavaObject, Machine, answers
 from frazil.spark.plans.relations import written_names
@@ -100,7 +100,7 @@ class LakeParser(JavaObject):
             return theirs()
         if text.startswith(LIST):
             with own_statements(place.spark):
-                found: Any = listed(place, text)
+                found: Any = list_rows(place, text)
                 return found._jdf.queryExecution().analyzed()
         names = place.names_now()
         if (not names.may_be_in(text) and not controls(text)) or is_own(place.spark):
@@ -148,7 +148,7 @@ class LakeParser(JavaObject):
     def _with_rows(self, place: SessionPlace, plan: Any, text: str, *, whole: bool) -> Any:
         kind = plan.getClass().getSimpleName()
         if kind == "ExplainCommand":
-            inner = explained(text)
+            inner = text_explained(text)
             if kind_of(place.names_now(), inner, words_or_none(inner)) is StatementKind.CHANGE:
                 return plan.copy(command(self.machine, place.run, inner), plan.mode())
         if kind == _SCRIPT:

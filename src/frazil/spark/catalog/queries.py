@@ -50,7 +50,7 @@ def plan_with_rows(place: SessionPlace, plan: Any, text: str, *, whole: bool) ->
     def bind(hidden: Sequence[str]) -> BoundPlan:
         def find(relation: PlannedRelation) -> Any:
             is_meant = whole or relation.parts[0] in names.lakes
-            found = queried(names, place.spark, relation) if is_meant else None
+            found = read_of(names, place.spark, relation) if is_meant else None
             return None if found is None else with_hidden(found, hidden)
 
         return bound_plan(place.spark, place.machine, plan, text, words, find)
@@ -104,7 +104,7 @@ def plan_of_read(
     return rows_with_hidden(place.machine, found.scan.to_df(), name, found.metadata_columns)
 
 
-def queried(
+def read_of(
     names: SessionNames, spark: Any, relation: PlannedRelation
 ) -> QueriedTable | QueriedView | None:
     """Return what a relation reads of a lake; None where it reads nothing of one."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from frazil.planning.deletes.index import DeleteIndex
-from frazil.planning.frames import packed, unpacked
+from frazil.planning.frames import pack_partitions, unpack_partitions
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.changes.columns import (
     CHANGE_ORDINAL,
@@ -122,8 +122,8 @@ def _merge_plans(plans: Sequence[ScanPlan]) -> ScanPlan:
             how="diagonal_relaxed",
         )
         for frames in (
-            [unpacked(each.files).drop("partition", "manifest") for each in plans],
-            [unpacked(each.deletes).drop("partition") for each in plans],
+            [unpack_partitions(each.files).drop("partition", "manifest") for each in plans],
+            [unpack_partitions(each.deletes).drop("partition") for each in plans],
             [each.pairs for each in plans],
         )
     )
@@ -140,12 +140,12 @@ def _merge_plans(plans: Sequence[ScanPlan]) -> ScanPlan:
     )
     return replace(
         plans[0],
-        files=packed(
+        files=pack_partitions(
             files.with_columns(
                 places["place"].alias("ordinal"), places["new_scope"].alias("scope")
             ).drop("plan")
         ),
-        deletes=packed(
+        deletes=pack_partitions(
             copies.join(deletes, on=["plan", "delete"], maintain_order="left")
             .with_columns(pl.col("copy").alias("delete"), pl.col("new_scope").alias("scope"))
             .drop("plan", "copy", "new_scope")

@@ -18,12 +18,12 @@ from frazil.errors import ConfigurationError
 from frazil.spark.hadoop.wire import (
     OPERATIONS,
     UPLOAD,
+    error_answer,
     parts,
     prove_as_server,
     receive,
     send,
     send_at_once,
-    told,
 )
 from frazil.storage.stores.store import Store
 
@@ -108,7 +108,7 @@ def _answer(said: dict[str, Any], data: bytes, open_store: Open) -> tuple[dict[s
         store = open_store(str(said["scheme"]))
         found = OPERATIONS[str(said["do"])](store, str(said["path"]), said, data)
     except Exception as error:
-        return told(error), b""
+        return error_answer(error), b""
     return ({}, found) if isinstance(found, bytes) else ({"found": found}, b"")
 
 

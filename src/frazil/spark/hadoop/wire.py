@@ -94,7 +94,7 @@ def parts(connection: Connection) -> Iterator[bytes]:
         yield part
 
 
-def told(error: Exception) -> dict[str, Any]:
+def error_answer(error: Exception) -> dict[str, Any]:
     """Return an error as an answer."""
     number = getattr(error, "errno", None)
     reason = getattr(error, "strerror", None) or str(error)

@@ -20,7 +20,7 @@ from frazil.format.snapshots import Snapshot
 from frazil.format.types import IntegerType, LongType, NestedField, StructType, UnknownType
 from frazil.planning.load import listed_manifests
 from frazil.spark.maintenance.stats_results import PartitionStatsResult
-from frazil.spark.maintenance.table_stats import chosen_snapshot, registered
+from frazil.spark.maintenance.table_stats import chosen_snapshot, register_file
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.write.arrow import arrow_schema, to_storage
 from frazil.storage.files import FileIO
@@ -81,7 +81,7 @@ class ComputePartitionStats:
             )
         counts = partition_counts(metadata, listed_manifests(port.io, snapshot), port.io)
         file = _write(port.io, metadata, snapshot, counts)
-        registered(
+        register_file(
             port.io, file.statistics_path, lambda: StatisticsChanges(port).set_statistics(file)
         )
         return PartitionStatsResult(

@@ -63,7 +63,7 @@ class ComputeTableStats:
         path = statistics_path(metadata, snapshot.snapshot_id)
         data, file = _puffin(path, snapshot, fields, sketches)
         port.io.create_unique(path, data)
-        registered(port.io, path, lambda: StatisticsChanges(port).set_statistics(file))
+        register_file(port.io, path, lambda: StatisticsChanges(port).set_statistics(file))
         counts = {name: int(sketch.estimate) for name, sketch in zip(fields, sketches, strict=True)}
         return TableStatsResult(statistics_file=path, file=file, distinct_counts=counts)
 
@@ -85,7 +85,7 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
 
 
-def registered(io: FileIO, path: str, register: Callable[[], None]) -> None:
+def register_file(io: FileIO, path: str, register: Callable[[], None]) -> None:
     """Commit a statistics file that was written; remove it where that is refused."""
     try:
         register()

@@ -21,7 +21,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
 from frazil.format.types.inside import holds_type
-from frazil.spark.files.arrow.convert import converted, is_scanned, needs_conversion, scan_type
+from frazil.spark.files.arrow.convert import convert_column, is_scanned, needs_conversion, scan_type
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.spark.metadata_frames.entry_rows import BATCH_ROWS
 from frazil.spark.session.tasks import map_batches
@@ -124,7 +124,7 @@ class DeletedPositions:
         if field.name == "row" and row is None:
             column = F.lit(None).cast(field.dataType)
         elif field.name == "row" and row is not None and needs_conversion(kind, self.support):
-            column = converted(column, kind, self.support, scanned=row.field_type)
+            column = convert_column(column, kind, self.support, scanned=row.field_type)
         comment = (field.metadata or {}).get(COMMENT_KEY)
         return column.alias(field.name, metadata={} if comment is None else {COMMENT_KEY: comment})
 

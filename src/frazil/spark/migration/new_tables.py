@@ -34,7 +34,7 @@ from frazil.spark.migration.sources import (
     FileSource,
     SparkTable,
     files_of_table,
-    quoted,
+    quoted_name,
     spark_table,
 )
 from frazil.spark.session.facts import engine_summary
@@ -152,7 +152,7 @@ def _overlap(left: str, right: str) -> bool:
 def _metadata(table: SparkTable, location: str, properties: Mapping[str, str]) -> TableMetadata:
     # Spark's readers take every column of files for optional.
     schema = query_schema_from_spark(table.schema)
-    columns = [quoted([name]) for name in table.partition_columns]
+    columns = [quoted_name([name]) for name in table.partition_columns]
     return new_table_metadata(
         schema, spec_for(schema, columns), location=location, properties=properties
     )
@@ -180,7 +180,7 @@ def _create(
 
 def _rename(spark: SparkSession, table: SparkTable, new: SparkTable) -> None:
     try:
-        spark.sql(f"ALTER TABLE {table.quoted} RENAME TO {quoted((new.database, new.name))}")
+        spark.sql(f"ALTER TABLE {table.quoted} RENAME TO {quoted_name((new.database, new.name))}")
     except PySparkException as error:
         text = str(error)
         if "ALREADY_EXISTS" in text:

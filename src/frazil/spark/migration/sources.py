@@ -84,13 +84,13 @@ class SparkTable:
     @property
     def quoted(self) -> str:
         """The name in SQL."""
-        return quoted((SESSION_CATALOG, self.database, self.name))
+        return quoted_name((SESSION_CATALOG, self.database, self.name))
 
     def __str__(self) -> str:
         return f"{self.database}.{self.name}"
 
 
-def quoted(parts: Sequence[str]) -> str:
+def quoted_name(parts: Sequence[str]) -> str:
     """Return a name of several parts as SQL has it."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
@@ -146,7 +146,7 @@ def spark_table(spark: SparkSession, name: str) -> SparkTable:
             f"{name!r} is no table of Spark's session catalog: write table, database.table or "
             f"{SESSION_CATALOG}.database.table"
         )
-    full = quoted((SESSION_CATALOG, *parts))
+    full = quoted_name((SESSION_CATALOG, *parts))
     try:
         [[text]] = spark.sql(f"DESCRIBE TABLE EXTENDED {full} AS JSON").collect()
         told: dict[str, Any] = json.loads(text)
@@ -287,7 +287,7 @@ def _partition_folders(
 def _location_of(spark: SparkSession, table: SparkTable, partition: str) -> str:
     pairs = [part.partition("=") for part in partition.split("/")]
     values = ", ".join(
-        f"{quoted([unescape_folder(name)])} = {_sql_text(text)}" for name, _, text in pairs
+        f"{quoted_name([unescape_folder(name)])} = {_sql_text(text)}" for name, _, text in pairs
     )
     statement = f"DESCRIBE TABLE EXTENDED {table.quoted} PARTITION ({values})"
     rows = spark.sql(statement).collect()

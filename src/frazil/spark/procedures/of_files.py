@@ -13,7 +13,7 @@ from frazil.spark.maintenance.compaction.results import (
     PositionDeletesResult,
 )
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required_parameter
 from frazil.spark.table_maintenance import TableMaintenance
 from frazil.table.maintenance.expire import ExpireResult
 
@@ -158,7 +158,7 @@ OF_FILES: Final = (
     ),
     procedure(
         "register_table",
-        [TABLE, required("metadata_file")],
+        [TABLE, required_parameter("metadata_file")],
         [
             ("current_snapshot_id", _LONG),
             ("total_records_count", _LONG),

@@ -9,7 +9,7 @@ import polars as pl
 
 from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required_parameter
 from frazil.table.maintenance.orphans import OrphanFilesResult
 from frazil.table.maintenance.table_path import RewriteTablePathResult
 
@@ -115,8 +115,8 @@ OF_MAINTENANCE: Final = (
         "rewrite_table_path",
         [
             TABLE,
-            required("source_prefix"),
-            required("target_prefix"),
+            required_parameter("source_prefix"),
+            required_parameter("target_prefix"),
             Parameter("start_version"),
             Parameter("end_version"),
             Parameter("staging_location"),

@@ -9,7 +9,7 @@ from frazil.format import types as I
 from frazil.spark.migration.add_files import AddFilesResult
 from frazil.spark.migration.new_tables import migrate, snapshot_table
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required_parameter
 
 _LONG: Final = I.LongType()
 _PROPERTIES: Final = Parameter("properties", ArgumentKind.TEXT_MAP)
@@ -66,7 +66,7 @@ OF_MIGRATION: Final = (
         "add_files",
         [
             TABLE,
-            required("source_table"),
+            required_parameter("source_table"),
             Parameter("partition_filter", ArgumentKind.TEXT_MAP),
             Parameter("check_duplicate_files", ArgumentKind.BOOLEAN),
             _PARALLELISM,
@@ -78,7 +78,7 @@ OF_MIGRATION: Final = (
     procedure(
         "snapshot",
         [
-            required("source_table"),
+            required_parameter("source_table"),
             TABLE,
             Parameter("location"),
             _PROPERTIES,

@@ -8,7 +8,7 @@ from typing import Final
 from frazil.errors import NoSuchSnapshotError
 from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, Run, procedure, required
+from frazil.spark.procedures.procedure import TABLE, Caller, Row, Run, procedure, required_parameter
 from frazil.spark.table import Table
 from frazil.table.snapshots.cherry_pick import WAP_ID
 
@@ -67,13 +67,13 @@ def _ancestors_of(caller: Caller, given: Arguments) -> list[Row]:
 OF_SNAPSHOTS: Final = (
     procedure(
         "rollback_to_snapshot",
-        [TABLE, required("snapshot_id", ArgumentKind.LONG)],
+        [TABLE, required_parameter("snapshot_id", ArgumentKind.LONG)],
         [_PREVIOUS, _CURRENT],
         _moving(lambda table, given: table.rollback_to_snapshot(given["snapshot_id"])),
     ),
     procedure(
         "rollback_to_timestamp",
-        [TABLE, required("timestamp", ArgumentKind.TIMESTAMP)],
+        [TABLE, required_parameter("timestamp", ArgumentKind.TIMESTAMP)],
         [_PREVIOUS, _CURRENT],
         _moving(lambda table, given: table.rollback_to_timestamp(given["timestamp"])),
     ),
@@ -88,19 +88,19 @@ OF_SNAPSHOTS: Final = (
     ),
     procedure(
         "cherrypick_snapshot",
-        [TABLE, required("snapshot_id", ArgumentKind.LONG)],
+        [TABLE, required_parameter("snapshot_id", ArgumentKind.LONG)],
         [_SOURCE, _CURRENT],
         _cherrypick_snapshot,
     ),
     procedure(
         "publish_changes",
-        [TABLE, required("wap_id")],
+        [TABLE, required_parameter("wap_id")],
         [_SOURCE, _CURRENT],
         _publish_changes,
     ),
     procedure(
         "fast_forward",
-        [TABLE, required("branch"), required("to")],
+        [TABLE, required_parameter("branch"), required_parameter("to")],
         [
             ("branch_updated", I.StringType()),
             ("previous_ref", I.LongType()),

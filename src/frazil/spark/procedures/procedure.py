@@ -127,9 +127,9 @@ def procedure(
     return Procedure(signature, I.StructType(fields), run, look)
 
 
-def required(name: str, kind: ArgumentKind = ArgumentKind.TEXT) -> Parameter:
+def required_parameter(name: str, kind: ArgumentKind = ArgumentKind.TEXT) -> Parameter:
     """Return a parameter that a call has to give."""
     return Parameter(name, kind, is_required=True)
 
 
-TABLE: Final = required("table")
+TABLE: Final = required_parameter("table")

@@ -97,7 +97,7 @@ def metadata_column(
         stored = columns[LAST_UPDATED_FIELD.field_id]
         inherited = F.coalesce(stored, known[ROW_SEQUENCE])
         return F.when(known[FIRST_ROW_ID].isNotNull(), inherited)
-    return known[named(name)]
+    return known[scan_name(name)]
 
 
 def partition_type(metadata: TableMetadata, schema: Schema) -> I.StructType:
@@ -130,7 +130,7 @@ def metadata_of_comment(comment: str | None) -> dict[str, str]:
     return {} if comment is None else {COMMENT_KEY: comment}
 
 
-def named(name: str) -> str:
+def scan_name(name: str) -> str:
     """Return the scan's name of what the plan knows for a metadata column."""
     return f"_frazil{name}"
 

@@ -27,7 +27,7 @@ from frazil.spark.deletes.equality import (
 from frazil.spark.deletes.groups import DeleteGroup
 from frazil.spark.deletes.joins import ArrayBitmaps, Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.deletes.positions import PositionDeletes
-from frazil.spark.files.arrow.convert import converted, is_scanned, needs_conversion, scan_type
+from frazil.spark.files.arrow.convert import convert_column, is_scanned, needs_conversion, scan_type
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.arrow_scan import scan_with_arrow
 from frazil.spark.files.file_layouts import Survey
@@ -69,8 +69,8 @@ from frazil.spark.read.result_columns import (
     constant_name,
     metadata_column,
     metadata_of,
-    named,
     partition_type,
+    scan_name,
 )
 from frazil.spark.types import type_to_spark
 
@@ -296,9 +296,11 @@ class ScanGroup:
             stored = self._partition_column(field_id)
             values.append(scan_value(constant_name(field_id), stored, field.field_type, support))
         if FILE in requested:
-            values.append(file_value(named(FILE), files["file_path"], I.StringType(), support))
+            values.append(file_value(scan_name(FILE), files["file_path"], I.StringType(), support))
         if SPEC_ID in requested:
-            values.append(file_value(named(SPEC_ID), files["spec_id"], I.IntegerType(), support))
+            values.append(
+                file_value(scan_name(SPEC_ID), files["spec_id"], I.IntegerType(), support)
+            )
         if PARTITION in requested:
             values.append(_partition(reading, files))
         if requested & {ROW_ID, LAST_UPDATED}:
@@ -344,7 +346,7 @@ class ScanGroup:
             elif not is_scanned(field.field_type):
                 column = F.lit(None).cast(type_to_spark(field.field_type, support=support))
             else:
-                column = converted(
+                column = convert_column(
                     columns[field.field_id],
                     field.field_type,
                     support,
@@ -385,4 +387,4 @@ def _partition(reading: SharedReading, files: pl.DataFrame) -> FileValue:
         if str(field.field_id) in stored
     }
     support = reading.context.support
-    return partition_value(named(PARTITION), unified.fields, values, len(files), support)
+    return partition_value(scan_name(PARTITION), unified.fields, values, len(files), support)

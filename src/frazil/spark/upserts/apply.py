@@ -42,7 +42,7 @@ from frazil.spark.session.facts import is_case_sensitive, prepare_session
 from frazil.spark.session.free_names import free_names
 from frazil.spark.upserts.arrival_order import ArrivalOrder, KeyFigures
 from frazil.spark.upserts.change_rows import Arrival, ChangeFormat, ChangeRows, Order, WantedChanges
-from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, check_mode, chosen
+from frazil.spark.upserts.choice import EQUALITY, Choice, Mode, check_mode, choice_of
 from frazil.spark.upserts.formats import plain
 from frazil.spark.upserts.keys import Keys, names_of_keys
 from frazil.spark.upserts.once import Batch, BatchAppliedError, as_batch
@@ -180,7 +180,7 @@ class _Application:
             if not figures.keys:
                 return ApplyChangesResult()
             head = Start.of(self.port, self.command.options).head
-            choice = chosen(self.command.mode, base, head, figures.keys)
+            choice = choice_of(self.command.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
                 if arrived is not None:
                     data, named = self._writer_of_arrivals(arrived, figures), arrived.by_key

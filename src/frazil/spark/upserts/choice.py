@@ -42,7 +42,7 @@ def check_mode(name: str) -> None:
         )
 
 
-def chosen(mode: Mode, metadata: TableMetadata, head: Snapshot | None, changes: int) -> Choice:
+def choice_of(mode: Mode, metadata: TableMetadata, head: Snapshot | None, changes: int) -> Choice:
     """Return how a batch is written.
 
     Args:

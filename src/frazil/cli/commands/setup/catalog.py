@@ -34,7 +34,7 @@ from frazil.catalog.keyring_secrets import (
     with_names,
 )
 from frazil.catalog.kinds import IMPLEMENTATION
-from frazil.cli.app import Settings, asked, can_ask, command, main, pairs_of
+from frazil.cli.app import Settings, can_ask, command, confirm, main, pairs_of
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError, UnsupportedError
@@ -163,7 +163,7 @@ def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:
             if sources
             else f"no catalog {name} is configured: frazil catalog ls shows those that are"
         )
-    asked(f"Remove the catalog {name} from {file.path}?", yes=yes)
+    confirm(f"Remove the catalog {name} from {file.path}?", yes=yes)
     kept = names_in_keyring(configured_catalog(name, environment={}).properties)
     remove_catalog(file, name)
     _forget(name, kept)

@@ -102,7 +102,7 @@ class _Listed:
     columns: Callable[[], S.StructType]
 
 
-def listed(place: SessionPlace, text: str) -> DataFrame:
+def list_rows(place: SessionPlace, text: str) -> DataFrame:
     """Return what a text asks for."""
     asked = json.loads(text[len(LIST) :])
     kind, wanted = asked["kind"], _Wanted(place, asked)

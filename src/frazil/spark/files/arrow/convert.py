@@ -64,7 +64,7 @@ def scan_type(field_type: I.IcebergType, support: SparkTypeSupport) -> S.DataTyp
             return type_to_spark(field_type, support=support)
 
 
-def converted(
+def convert_column(
     column: Column,
     field_type: I.IcebergType,
     support: SparkTypeSupport,
@@ -101,7 +101,7 @@ def converted(
             needed = field_type.element_required
             return F.transform(
                 column,
-                lambda item: converted(
+                lambda item: convert_column(
                     item, element_type, support, scanned=scanned_type, required=needed
                 ),
             )
@@ -111,8 +111,8 @@ def converted(
             entries = F.transform(
                 F.map_entries(column),
                 lambda entry: F.struct(
-                    converted(entry["key"], key_type, support, required=True).alias("key"),
-                    converted(
+                    convert_column(entry["key"], key_type, support, required=True).alias("key"),
+                    convert_column(
                         entry["value"],
                         value_type,
                         support,
@@ -147,7 +147,7 @@ def _child(
     if not is_scanned(field.field_type):
         return F.lit(None).cast(type_to_spark(field.field_type, support=support))
     stored = source.field_by_id(field.field_id)
-    return converted(
+    return convert_column(
         struct.getField(field.name),
         field.field_type,
         support,

@@ -139,7 +139,7 @@ def _column(
     length: int,
 ) -> pa.Array:
     if place is not None:
-        return projected(arrays[place], columns[place], item.field_type)
+        return project_array(arrays[place], columns[place], item.field_type)
     value = part.constants.get(item.field_id, item.initial_default)
     if value is None and item.required:
         raise InvalidDataFileError(
@@ -227,7 +227,7 @@ def arrow_type(field_type: I.IcebergType) -> pa.DataType:
             )
 
 
-def projected(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) -> pa.Array:
+def project_array(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) -> pa.Array:
     """A stored column as the table's type: nested fields by id, values promoted (rules 44, 52).
 
     Raises:
@@ -240,7 +240,7 @@ def projected(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) 
         case I.ListType():
             _check_kind(column, "list", field_type)
             whole = _whole(array)
-            values = projected(whole.values, column.children[0], field_type.element_type)
+            values = project_array(whole.values, column.children[0], field_type.element_type)
             return pa.ListArray.from_arrays(
                 whole.offsets.cast(pa.int32()),
                 values,
@@ -252,8 +252,8 @@ def projected(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) 
             whole = _whole(array)
             return pa.MapArray.from_arrays(
                 whole.offsets,
-                projected(whole.keys, column.children[0], field_type.key_type),
-                projected(whole.items, column.children[1], field_type.value_type),
+                project_array(whole.keys, column.children[0], field_type.key_type),
+                project_array(whole.items, column.children[1], field_type.value_type),
                 type=arrow_type(field_type),
                 mask=whole.is_null(),
             )
@@ -301,7 +301,7 @@ def _struct(
         if place is None or isinstance(each.field_type, I.UnknownType):
             children.append(constant(each.initial_default, each.field_type, len(array)))
         else:
-            children.append(projected(stored[place], column.children[place], each.field_type))
+            children.append(project_array(stored[place], column.children[place], each.field_type))
     wanted = [pa.field(field.name, arrow_type(field.field_type), nullable=True) for field in fields]
     return pa.StructArray.from_arrays(children, fields=wanted, mask=array.is_null())
 

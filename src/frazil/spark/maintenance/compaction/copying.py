@@ -108,7 +108,7 @@ class Copied:
     tasks: int
 
 
-def copied(
+def copy_rows(
     files: Target,
     group: FileGroup,
     *,

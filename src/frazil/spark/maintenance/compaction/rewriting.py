@@ -13,7 +13,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import data_files
 from frazil.spark.maintenance.compaction.arranging.arrangement import Arrangement, BinPack, SortBy
-from frazil.spark.maintenance.compaction.copying import Copied, can_copy, copied, is_little
+from frazil.spark.maintenance.compaction.copying import Copied, can_copy, copy_rows, is_little
 from frazil.spark.maintenance.compaction.groups import FileGroup
 from frazil.spark.maintenance.compaction.known_deletes import KnownDeletes
 from frazil.spark.maintenance.compaction.options import CompactionOptions
@@ -130,7 +130,7 @@ class Rewriter:
         }
         copy = Copied([], files, tasks)
         if self._may_copy(group):
-            copy = copied(files, group, options=options, tasks=tasks, known=self.known)
+            copy = copy_rows(files, group, options=options, tasks=tasks, known=self.known)
         try:
             written = self._write(copy.left, group, options, tasks=copy.tasks, pieces=pieces)
         except BaseException:

@@ -29,7 +29,7 @@ from frazil.spark.maintenance.optimizing.results import (
 )
 from frazil.spark.port import SparkPort
 from frazil.table.maintenance.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
-from frazil.table.maintenance.optimizing.look import filtered, look, now_ms
+from frazil.table.maintenance.optimizing.look import look, now_ms, with_filter
 from frazil.table.maintenance.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 from frazil.table.maintenance.progress import tell_nobody
@@ -75,7 +75,7 @@ class Optimize:
         properties = {**_PRODUCER, **self.commit.snapshot_properties}
         run = _Run(
             port=port,
-            where=filtered(base, files_condition(port, base, self.where)),
+            where=with_filter(base, files_condition(port, base, self.where)),
             commit=replace(self.commit, snapshot_properties=properties),
             tell=self.on_progress or tell_nobody,
         )

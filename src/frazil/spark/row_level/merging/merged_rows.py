@@ -16,7 +16,7 @@ from frazil.spark.row_level.merging.clauses.flags import written_by_clause
 from frazil.spark.row_level.merging.keys.key_filter import pays
 from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
 from frazil.spark.row_level.merging.matches.counts import CLAUSE
-from frazil.spark.row_level.merging.matches.matching import shuffled
+from frazil.spark.row_level.merging.matches.matching import without_broadcast
 from frazil.spark.row_level.target import Target, words_of_places
 from frazil.spark.row_level.values.assignments import Assignments, columns_named
 from frazil.spark.session.facts import type_support
@@ -94,7 +94,9 @@ class MergedRows:
         beside = matching.sent(source.rows, source.size.total)
         named = assigned.join(beside, source.number, "left")
         is_sent = matching.sends_pairs(named, self.matches.counts.changed)
-        return _Assigned(F.broadcast(named) if is_sent else shuffled(named), at, clause, is_sent)
+        return _Assigned(
+            F.broadcast(named) if is_sent else without_broadcast(named), at, clause, is_sent
+        )
 
     def _after(self, rows: DataFrame, assigned: _Assigned, how: How) -> DataFrame:
         """Rows of files, changed by their clauses and without those that are deleted.

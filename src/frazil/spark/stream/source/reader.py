@@ -10,7 +10,7 @@ from pyspark.sql import types as S
 
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.files.arrow.convert import converted, is_scanned, scan_type
+from frazil.spark.files.arrow.convert import convert_column, is_scanned, scan_type
 from frazil.spark.files.parquet.native import CURRENT_DEFAULT, EXISTS_DEFAULT, default_text
 from frazil.spark.files.scan_names import scan_names
 from frazil.spark.session.facts import prepare_session, type_support
@@ -58,5 +58,5 @@ def _shown_column(field: NestedField, names: dict[int, str], support: SparkTypeS
     if not is_scanned(field.field_type):
         return F.lit(None).cast(target).alias(field.name, metadata=metadata)
     column = F.col(quote_name_always([names[field.field_id]]))
-    shown = converted(column, field.field_type, support)
+    shown = convert_column(column, field.field_type, support)
     return shown.alias(field.name, metadata=metadata)

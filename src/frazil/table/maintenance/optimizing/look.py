@@ -40,7 +40,7 @@ def look(
         NoSuchRefError: there is no such branch.
     """
     head = branch_head(metadata, branch or MAIN_BRANCH)
-    wanted = filtered(metadata, where)
+    wanted = with_filter(metadata, where)
     if every is None or not isinstance(wanted, AlwaysTrue):
         every = files_of(metadata, head, io, wanted)
     return plan_optimizing(
@@ -51,7 +51,7 @@ def look(
     )
 
 
-def filtered(metadata: TableMetadata, where: Expression | None) -> Expression:
+def with_filter(metadata: TableMetadata, where: Expression | None) -> Expression:
     """Return a bound predicate and the table's own, `self-optimizing.filter`, as one.
 
     Raises:

@@ -128,7 +128,7 @@ class AlongCurve:
             ["_frazil_place_on_curve", "_frazil_task"],
             [field.name for field in target.written_schema.fields],
         )
-        samples = sampled(target, group, self.fields, _sampled_value)
+        samples = sample_of(target, group, self.fields, _sampled_value)
         readings = [
             _reading(field, sample, min(self.text_bytes, _TEXT_BYTES))
             for field, sample in zip(self.fields, samples, strict=True)
@@ -312,7 +312,7 @@ _MOST_OF_MEAN: Final = 1.5
 """No task may have so many times the rows of the others."""
 
 
-def sampled(
+def sample_of(
     target: Target,
     group: FileGroup,
     fields: Sequence[I.NestedField],
@@ -362,7 +362,7 @@ def task_by_first_key(
             return value.cast("binary")
         return as_double(result_type, value)
 
-    [sample] = sampled(target, group, [field], compared)
+    [sample] = sample_of(target, group, [field], compared)
     is_descending = key.direction is SortDirection.DESC
     nulls_last = key.null_order is NullOrder.NULLS_LAST
     known = sample.drop_nulls().sort(descending=is_descending)

@@ -54,7 +54,7 @@ class Matching:
 
     def sent(self, rows: DataFrame, size: int) -> DataFrame:
         """Rows of few bytes go to every task, so that the table's rows need not be shuffled."""
-        return F.broadcast(rows) if self.is_sent(size) else shuffled(rows)
+        return F.broadcast(rows) if self.is_sent(size) else without_broadcast(rows)
 
     def is_sent(self, size: int) -> bool:
         """Whether rows of so many bytes go to every task."""
@@ -169,6 +169,6 @@ def is_steady(condition: str | Column) -> bool:
     return words is not None and not words.has_query and not words.name_any_of(CLOCKS)
 
 
-def shuffled(rows: DataFrame) -> DataFrame:
+def without_broadcast(rows: DataFrame) -> DataFrame:
     """Return rows that Spark is not to send to every task, though their types may look small."""
     return rows.hint("merge")
