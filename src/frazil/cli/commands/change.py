@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,14 +23,13 @@ from frazil.later import later
 from frazil.storage.paths import normalize_location
 
 if TYPE_CHECKING:
-    from frazil.cli.commands.expiry import Expiry, expiry_of
     from frazil.cli.places import require
     from frazil.cli.progress import shown_progress
     from frazil.format.schema.ddl import schema_of_ddl
     from frazil.table.handle import TableHandle
+    from frazil.table.maintenance.expire import ExpireResult
     from frazil.table.time_travel import find_snapshot, timestamp_ms_of
 else:
-    expiry_of = later("frazil.cli.commands.expiry", "expiry_of")
     require = later("frazil.cli.places", "require")
     schema_of_ddl = later("frazil.format.schema.ddl", "schema_of_ddl")
     find_snapshot, timestamp_ms_of = later(
@@ -226,22 +227,34 @@ def expire(
     """
     handle = settings.table(table)
     older_than_ms = None if older_than is None else timestamp_ms_of(older_than)
-    expiry = expiry_of(
-        handle, older_than_ms=older_than_ms, retain_last=retain_last, snapshot_ids=ids
+    expire_snapshots = partial(
+        handle.maintenance.expire_snapshots,
+        older_than=older_than_ms,
+        retain_last=retain_last,
+        snapshot_ids=ids,
     )
+    expiry = expire_snapshots(dry_run=True)
+    files = _files_that_go(expiry)
+    facts = {
+        "snapshots": list(expiry.snapshot_ids),
+        "refs": list(expiry.ref_names),
+        "files": files,
+    }
+    is_empty = not (expiry.snapshot_ids or expiry.ref_names or any(files.values()))
     if not out.as_json:
-        _show_expiry(out, expiry)
-    if dry_run or expiry.is_empty:
+        if is_empty:
+            click.echo("nothing to remove: every snapshot stays")
+        else:
+            _show_expiry(out, handle.metadata, expiry, files)
+    if dry_run or is_empty:
         if out.as_json:
-            out.document({"table": handle.name, "removed": False, **expiry.facts()})
+            out.document({"table": handle.name, "removed": False, **facts})
         return
     confirm("Remove them?", yes=yes)
     with shown_progress(out, "expiring snapshots") as tell:
-        done = handle.maintenance.expire_snapshots(
-            older_than=older_than_ms, retain_last=retain_last, snapshot_ids=ids, on_progress=tell
-        )
-    facts = {"table": handle.name, "removed": True, **expiry.facts()}
-    out.done(facts, f"removed {len(done.snapshot_ids)} snapshots")
+        done = expire_snapshots(on_progress=tell)
+    text = f"removed {len(done.snapshot_ids)} snapshots"
+    out.done({"table": handle.name, "removed": True, **facts}, text)
     if done.failures:
         path, reason = done.failures[0]
         raise StorageError(
@@ -317,17 +330,28 @@ def _show_purge(out: Output, metadata: TableMetadata) -> None:
     out.pairs(facts)
 
 
-def _show_expiry(out: Output, expiry: Expiry) -> None:
-    if expiry.is_empty:
-        click.echo("nothing to remove: every snapshot stays")
-        return
+def _files_that_go(expiry: ExpireResult) -> dict[str, int]:
+    return {
+        "data files": expiry.deleted_data_files,
+        "position delete files": expiry.deleted_position_delete_files,
+        "equality delete files": expiry.deleted_equality_delete_files,
+        "manifests": expiry.deleted_manifest_files,
+        "manifest lists": expiry.deleted_manifest_lists,
+        "statistics files": expiry.deleted_statistics_files,
+    }
+
+
+def _show_expiry(
+    out: Output, metadata: TableMetadata, expiry: ExpireResult, files: Mapping[str, int]
+) -> None:
     rows = [
         {
             "committed at": datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
             "snapshot": snapshot.snapshot_id,
             "operation": snapshot.operation,
         }
-        for snapshot in expiry.snapshots
+        for snapshot in metadata.snapshots
+        if snapshot.snapshot_id in expiry.snapshot_ids
     ]
     columns = {
         "committed at": TextColumn("committed at"),
@@ -336,7 +360,7 @@ def _show_expiry(out: Output, expiry: Expiry) -> None:
     }
     out.rows(rows, columns, nothing="no snapshot goes")
     click.echo()
-    facts: list[tuple[str, Any]] = [(kind, count) for kind, count in expiry.files.items() if count]
-    if expiry.refs:
-        facts.insert(0, ("branches and tags", ", ".join(expiry.refs)))
+    facts: list[tuple[str, Any]] = [(kind, count) for kind, count in files.items() if count]
+    if expiry.ref_names:
+        facts.insert(0, ("branches and tags", ", ".join(expiry.ref_names)))
     out.pairs(facts)
