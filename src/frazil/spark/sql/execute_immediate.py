@@ -183,12 +183,12 @@ def _constant(spark: SparkSession, text: str) -> LiteralText:
     Raises:
         AnalysisException: of Spark, where it is no constant.
     """
-    [field] = spark.sql(f"SELECT ({text}\n) AS value").schema.fields
+    value = spark.sql(f"SELECT ({text}\n) AS value")
     if not is_connect(spark):
         return LiteralText(with_values(spark, text, lambda _: False))
-    kind = field.dataType.simpleString()
+    kind = value.schema["value"].dataType.simpleString()
     asked, made = _BY_KIND.get(kind, ("CAST({} AS STRING)", f"CAST({{}} AS {kind})"))
-    [row] = spark.sql(f"SELECT {asked.format(f'({text}\n)')} AS value").collect()
+    [row] = value.selectExpr(asked.format("value")).collect()
     if row[0] is None:
         return LiteralText(f"CAST(NULL AS {kind})")
     return LiteralText(made.format(with_literals(":value", {"value": row[0]}, spark=spark)))
