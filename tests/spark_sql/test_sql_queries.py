@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 import frazil
 from ci_share import in_circles, one_in
 from frazil.errors import NoSuchTableError, SqlSyntaxError, ValidationError
+from frazil.spark.session import costs
 from frazil.spark.sql.parsers.spark_parser import names_by_spark
 from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
 
@@ -113,6 +114,27 @@ def test_the_rows_of_plain_spark_tables(sides, spark, query, no_leftovers):
 )
 def test_only_files_that_can_hold_rows_are_opened(sides, query, files):
     assert len(set(sides.sql(query).inputFiles())) == files
+
+
+@pytest.mark.parametrize(
+    ("query", "files"),
+    [
+        ("SELECT * FROM db.t WHERE id = 33 ORDER BY id", 4),
+        ("SELECT a.id FROM db.t a JOIN db.t b ON a.id = b.id WHERE b.id > 31", 4),
+        ("SELECT count(*) FROM db.t WHERE id >= 20", 4),
+        ("SELECT count(*) FROM db.t", 0),
+    ],
+)
+def test_few_files_on_a_local_disk_are_opened(
+    sides, spark, small_tables_are_opened_whole, monkeypatch, query, files
+):
+    """Nothing is asked of Spark's optimizer for them: the rows are the same."""
+    found = sides.sql(query)
+    assert len(set(found.inputFiles())) == files
+    assert sorted(found.collect()) == sorted(spark.sql(plain(query)).collect())
+    monkeypatch.setattr(costs, "OPENED_FILES", 3)
+    if files:
+        assert len(set(sides.sql(query + " -- again").inputFiles())) < files
 
 
 @pytest.mark.parametrize(

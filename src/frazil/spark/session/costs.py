@@ -52,6 +52,11 @@ read them takes two tenths of a second. Measured by ``make bench ONLY=sql``."""
 JOINED_KEYS: Final = 10_000
 """More keys of a small side are not compared with the bounds of files."""
 
+OPENED_FILES: Final = 8
+"""A query opens all files of a table on a local disk that has up to so many, and less bytes than a
+large side: to open them takes less than to ask Spark's optimizer first which it needs. Measured by
+``make bench ONLY=sql``."""
+
 # -- rows that others added ----
 
 ADDED_KEYS: Final = Cost(here=2_000_000, a_task=1_000_000, threads=4)

@@ -23,12 +23,14 @@ from frazil.spark.read.failures import naming_the_read
 from frazil.spark.read.pruning import ExecutorPruning
 from frazil.spark.read.reader import TableReader
 from frazil.spark.scan import Scan
+from frazil.spark.session import costs
 from frazil.spark.session.facts import is_connect, type_support
 from frazil.spark.sql.binding.buckets import Buckets, in_buckets
 from frazil.spark.sql.context import NamedTable, SqlContext, TableVersion
 from frazil.spark.sql.table_uses import TableUse
 from frazil.spark.types import struct_to_spark
 from frazil.spark.words import words_of
+from frazil.storage.files import is_local
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,23 @@ class QueriedTable:
     def can_prune(self) -> bool:
         """Whether conditions leave files out."""
         return self.named.metadata_table is None
+
+    @property
+    def has_few_files(self) -> bool:
+        """Whether all files are opened sooner than it is found out which a query needs."""
+        if not self.can_prune or self.scan.snapshot is None:
+            return True
+        summary = self.scan.snapshot.summary or {}
+        told = (summary.get(name, "") for name in ("total-data-files", "total-files-size"))
+        files, size = (int(each) if each.isdecimal() else None for each in told)
+        return (
+            is_local(self.named.table.metadata.location)
+            and summary.get("total-delete-files") == "0"
+            and files is not None
+            and files <= costs.OPENED_FILES
+            and size is not None
+            and size < costs.LARGE_SIDE_BYTES
+        )
 
     @cached_property
     def scan(self) -> Scan:

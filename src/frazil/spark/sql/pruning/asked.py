@@ -105,13 +105,19 @@ class AskedOfTables:
 
 
 def asked_of_tables(spark: SparkSession, bound: BoundText, args: Args) -> AskedOfTables | None:
-    """Return what a query asks of its tables, of those within its views too; None for all rows."""
+    """Return what a query asks of its tables, of those within its views too; None for all rows.
+
+    Of tables with few files nothing is asked: all their rows are as good as those that it needs.
+    """
     tables, words = bound.tables, bound.words
     prunable = {name: each for name, each in tables.items() if each.can_prune}
     if is_connect(spark) or not prunable:
         return None
     is_one_table = len(tables) == 1
-    if not asks_for_rows(words) and not (is_one_table and aggregates(words)):
+    if asks_for_rows(words):
+        if all(each.has_few_files for each in tables.values()):
+            return None
+    elif not is_one_table or not aggregates(words):
         return None
     places = dict(enumerate(prunable.items()))
     with EmptyRelations(spark) as empty:

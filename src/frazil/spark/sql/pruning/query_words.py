@@ -29,8 +29,9 @@ def asks_for_rows(words: Sequence[Word]) -> bool:
 
 
 def aggregates(words: Sequence[Word]) -> bool:
-    """Return whether a query names an aggregate that metadata may know."""
-    return any(word.keyword in _KNOWN_AGGREGATES for word in words)
+    """Return whether a query may be one row of aggregates that metadata knows."""
+    found = {word.keyword for word in words}
+    return not found.isdisjoint(_KNOWN_AGGREGATES) and "GROUP" not in found
 
 
 def names_the_time(words: Sequence[Word]) -> bool:
