@@ -22,7 +22,7 @@ from frazil.spark.catalog.sessions import (
     served_sessions,
 )
 from frazil.spark.catalog.shutdown import Shutdown
-from frazil.spark.catalog.thrift.service import has_statements, list_lakes
+from frazil.spark.catalog.thrift.service import entries, has_statements, list_lakes
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.machine import Machine, machine_of, value_of
 
@@ -190,8 +190,9 @@ class SparkServer:
             sessions = self._connect.sessionManager().listActiveSessions()
             found |= {str(sessions.apply(i).serverSessionId()) for i in range(sessions.size())}
         if self._operations is not None:
-            contexts = value_of(self._operations, "sessionToContexts").values()
-            found |= {str(each.sessionUUID()) for each in contexts}
+            found |= {
+                str(each.sessionUUID()) for each in entries(self._operations, "sessionToContexts")
+            }
         return found
 
     def status(self) -> str:

@@ -125,5 +125,11 @@ def has_statements(manager: Any) -> bool:
     return any(
         not (each.isFinished() or each.isFailed() or each.isCanceled())
         or each.getLastAccessTime() > since
-        for each in list(value_of(manager, "handleToOperation").values())
+        for each in entries(manager, "handleToOperation")
     )
+
+
+def entries(manager: Any, name: str) -> list[Any]:
+    """Return what a map of the server's operations holds; others may take from it meanwhile."""
+    # What is gone when it is looked for is None.
+    return [each for each in value_of(manager, name).values() if each is not None]
