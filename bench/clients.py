@@ -16,7 +16,7 @@ from bench.context import Context
 from bench.figures import Figure, at_least
 
 CLIENTS = (8, 48)
-ROUNDS = 5
+ROUNDS = 3
 SECONDS = 8.0
 LEAST = 0.8
 """So much of the statements over plain Parquet views."""
