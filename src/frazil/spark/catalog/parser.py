@@ -22,7 +22,7 @@ from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import ROWS, NamedRows, plan_with_rows
 from frazil.spark.catalog.thrift.lists import LIST, list_rows
 from frazil.spark.lake_transaction.statements import controls
-from frazil.spark.plans.machine import JavaObject, Machine, answers
+from frazil.spark.plans.machine import JavaObject, Machine, answers, holding_answers
 from frazil.spark.plans.relations import written_names
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.statements.listing import StatementKind
@@ -186,6 +186,7 @@ class _Passed:
         self.machine = parser.machine
         self._method = method
 
+    @holding_answers
     @answers("ParseException")
     def __call__(self, *args: Any) -> Any:
         return self._method(*args)

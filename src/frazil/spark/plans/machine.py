@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from threading import local
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -327,10 +329,39 @@ def field_of(owner: Any, name: str) -> Any:
     raise Py4JError(f"{owner.getClass().getName()} has no field {name}")
 
 
+_ANSWERS: Final = local()
+"""What each thread has answered the virtual machine last."""
+
+
+def holding_answers(method: Call) -> Call:
+    """Hold what a method answers the virtual machine until its thread's next answer.
+
+    py4j has the machine forget an object that Python holds no more, and the machine may not have
+    read the answer by then: it would find nothing in its place.
+    """
+
+    @wraps(method)
+    def call(*args: Any) -> Any:
+        try:
+            _ANSWERS.last = found = method(*args)
+        except Py4JJavaError as error:
+            _ANSWERS.last = error.java_exception
+            raise
+        return found
+
+    return call  # type: ignore[return-value]
+
+
 class JavaObject:
     """An object of Python that the virtual machine calls by the methods of interfaces."""
 
     machine: Machine
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, member in list(vars(cls).items()):
+            if isinstance(member, FunctionType) and not name.startswith("_"):
+                setattr(cls, name, holding_answers(member))
 
     def equals(self, other: object) -> bool:
         """Whether another object is this one."""

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from frazil.spark.catalog.shutdown import REFUSAL, Shutdown
 from frazil.spark.catalog.thrift.lists import LIST
-from frazil.spark.plans.machine import JavaObject, Machine, answers, field_of, value_of
+from frazil.spark.plans.machine import (
+    JavaObject,
+    Machine,
+    answers,
+    field_of,
+    holding_answers,
+    value_of,
+)
 
 _BINARY: Final = "ThriftBinaryCLIService"
 _READS_ON: Final = 2_000
@@ -27,7 +34,8 @@ class ListingService(JavaObject):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "Java":
             raise AttributeError(name)
-        return getattr(self._theirs, name)
+        method = getattr(self._theirs, name)
+        return holding_answers(lambda *args: method(*args))
 
     @answers()
     def ExecuteStatement(self, request: Any) -> Any:
