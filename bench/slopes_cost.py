@@ -126,12 +126,6 @@ def _own_cpu() -> float:
     return own.user + own.system + own.children_user + own.children_system
 
 
-def heap_limit(context: Context) -> float:
-    """The most that the virtual machine's heap may have, in MB."""
-    jvm: Any = context.spark.sparkContext._jvm
-    return int(jvm.java.lang.Runtime.getRuntime().maxMemory()) / _MEGABYTE
-
-
 def _pid(context: Context) -> int:
     jvm: Any = context.spark.sparkContext._jvm
     return int(jvm.java.lang.ProcessHandle.current().pid())

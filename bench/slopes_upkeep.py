@@ -2,8 +2,7 @@
 
 Metadata alone is there. The memory of executors' Python is not counted; `check`, which opens every
 file, is not measured. In a local session executors are the driver's virtual machine, whose heap
-grows as far as it may before it is collected. So the bar of row 13 is for a session with a heap of
-`UPKEEP_HEAP`, which a run of this row alone has; with a larger one memory is only reported.
+grows as far as it may before it is collected: a run of row 13 alone has one of `UPKEEP_HEAP`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from pyspark.sql import functions as F
 
 import frazil
 from bench.context import Context
-from bench.figures import Figure, limit, report
-from bench.slopes_cost import Slope, costs, heap_limit
+from bench.figures import Figure, limit
+from bench.slopes_cost import Slope, costs
 from bench.slopes_data import data_file, write_table_of_links, write_table_of_snapshots
 from bench.slopes_wide_data import (
     lengthen,
@@ -30,7 +29,6 @@ from frazil.table.maintenance.expire import unreachable_files
 
 MILLION = 1_000_000
 UPKEEP_HEAP = "2g"
-_HEAP_MB = 2_048
 _DRIVER_MB = 4_096
 _LONG_BYTES = 500 << 20
 
@@ -62,10 +60,7 @@ def upkeep_of_millions(context: Context) -> Iterator[Figure]:
             took = costs(context, {"frazil": step}, rounds=1)["frazil"]
             yield from list(slopes[key].told(files, {"frazil": took}))[:1]
             what = f"{names[key].format(f'{files:,}')}, resident"
-            if heap_limit(context) > _HEAP_MB:
-                yield report(what, took.resident, unit="MB")
-            else:
-                yield limit(what, took.resident, _DRIVER_MB, unit="MB")
+            yield limit(what, took.resident, _DRIVER_MB, unit="MB")
         context.lake.drop_table(name)
     for slope in slopes.values():
         yield slope.steepness()

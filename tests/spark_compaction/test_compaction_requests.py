@@ -104,8 +104,7 @@ def test_each_file_is_asked_for_once_and_groups_do_not_wait_for_each_other(made,
     data = {what: count for what, count in seen.kinds.items() if what.endswith(" data")}
     assert data == {"GET data": 12, "PUT data": 4}
     # Manifests, the files, the new files, manifests again, the new manifests, the metadata.
-    # 8 on a machine that does nothing else; a thread that begins late makes a link of the chain.
-    assert seen.depth <= 9
+    assert seen.depth <= 8
     assert rows_of(made) == every_row()
 
 
