@@ -5,6 +5,7 @@ from pyspark.errors import AnalysisException
 
 from ci_share import in_circles
 from frazil.errors import SqlSyntaxError, ValidationError
+from frazil.spark.sql.execute_immediate import is_immediate
 
 ROWS = "SELECT * FROM VALUES (1L, 'a'), (2L, 'b'), (3L, 'c'), (4L, 'd') AS v(id, n)"
 QUERIES = [
@@ -112,3 +113,9 @@ def test_what_is_refused(lake, table, text, error):
     with pytest.raises(error):
         lake.sql(text)
     assert lake.load_table(table).scan().count() == 4
+
+
+@pytest.mark.parametrize("word", ["SELECT", "EXECUTE"])
+def test_comments_before_a_statement_take_no_time(word):
+    """Each is read once, however many there are."""
+    assert is_immediate("/* a */ -- b\n" * 40 + f"{word} IMMEDIATE 'x'") == (word == "EXECUTE")

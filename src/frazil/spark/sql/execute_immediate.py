@@ -16,7 +16,7 @@ from frazil.spark.sql.variables import with_values
 from frazil.spark.words import WordReader, begins_query, words_of
 
 _IMMEDIATE: Final = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXECUTE\s+IMMEDIATE\b", re.IGNORECASE | re.DOTALL
+    r"(?>\s+|--[^\n]*\n|/\*.*?\*/)*+EXECUTE\s+IMMEDIATE\b", re.IGNORECASE | re.DOTALL
 )
 _BY_KIND: Final = {
     "binary": ("hex({})", "unhex({})"),
