@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.later import later
 from frazil.spark.abilities import made_by, substitutes_parameters
 from frazil.spark.gateway_errors import Py4JError, Py4JJavaError
+from frazil.spark.plans.callback_connections import add_current_connection
 from frazil.spark.plans.sparks_errors import condition_of
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ def field_of(owner: Any, name: str) -> Any:
 
 
 _ANSWERS: Final = local()
-"""What each thread has answered the virtual machine last."""
+"""What each thread has answered the virtual machine last, and whether its connection is known."""
 
 
 def holding_answers(method: Call) -> Call:
@@ -342,6 +343,10 @@ def holding_answers(method: Call) -> Call:
 
     @wraps(method)
     def call(*args: Any) -> Any:
+        machine = getattr(args[0], "machine", None) if args else None
+        if isinstance(machine, Machine) and not hasattr(_ANSWERS, "is_known"):
+            _ANSWERS.is_known = True
+            add_current_connection(machine.gateway)
         try:
             _ANSWERS.last = found = method(*args)
         except Py4JJavaError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from frazil.spark.catalog.shutdown import REFUSAL, Shutdown
@@ -35,7 +36,7 @@ class ListingService(JavaObject):
         if name.startswith("_") or name == "Java":
             raise AttributeError(name)
         method = getattr(self._theirs, name)
-        return holding_answers(lambda *args: method(*args))
+        return partial(holding_answers(lambda _, *args: method(*args)), self)
 
     @answers()
     def ExecuteStatement(self, request: Any) -> Any:
