@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -89,28 +90,26 @@ def _sides(context: Context, text: str) -> dict[str, Callable[[], object]]:
 
 
 def _texts(context: Context) -> Iterator[Figure]:
-    """The same commands by text and by method, and a statement that does next to nothing."""
+    """The same commands by text, by method and by Java's, and a statement that does nothing."""
     lake, spark = context.lake, context.spark
     if not lake.namespace_exists(NAMESPACE):
         lake.create_namespace(NAMESPACE)
     rows = context.rows // 10
     source = spark.range(rows // 10).selectExpr("id * 10 AS id", "'changed' AS v")
-    for name in ("by_text", "by_method"):
+    for name in ("by_text", "by_method", "by_java"):
         lake.create_table(f"{NAMESPACE}.{name}", "id bigint, v string").append(
             spark.range(rows).selectExpr("id", "cast(id as string) AS v")
         )
     table = f"{NAMESPACE}.by_method"
-    pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "INSERT": (
-            lambda: lake.sql(f"INSERT INTO {NAMESPACE}.by_text SELECT * FROM {{s}}", s=source),
-            lambda: lake.load_table(table).append(source),
-        ),
+    insert = "INSERT INTO {table} SELECT * FROM {{s}}".format
+    merge = (
+        "MERGE INTO {table} t USING {{s}} s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ).format
+    methods: dict[str, tuple[Callable[..., str], Callable[[], object]]] = {
+        "INSERT": (insert, lambda: lake.load_table(table).append(source)),
         "MERGE": (
-            lambda: lake.sql(
-                f"MERGE INTO {NAMESPACE}.by_text t USING {{s}} s ON t.id = s.id "
-                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
-                s=source,
-            ),
+            merge,
             lambda: (
                 lake.load_table(table)
                 .merge(source, on="target.id = source.id")
@@ -120,10 +119,19 @@ def _texts(context: Context) -> Iterator[Figure]:
             ),
         ),
     }
-    for name, (text, method) in pairs.items():
-        took = interleaved({"text": text, "method": method}, rounds=15)
+    for name, (text, method) in methods.items():
+        sides: dict[str, Callable[[], object]] = {
+            "text": partial(lake.sql, text(table=f"{NAMESPACE}.by_text"), s=source),
+            "method": method,
+        }
+        if context.has_java:
+            theirs = text(table=context.java_name(f"{NAMESPACE}.by_java"))
+            sides["java"] = partial(spark.sql, theirs, s=source)
+        took = interleaved(sides, rounds=15)
         title = f"{name} by text{context.suffix}"
         yield compare(title, "the method", took["text"], took["method"], Bar(at_most=1.0))
+        if context.has_java:
+            yield compare(title, "Java runtime", took["text"], took["java"], Bar(at_most=1.0))
     lake.sql(f"CREATE TABLE {NAMESPACE}.one (id BIGINT)")
     lake.sql(f"INSERT INTO {NAMESPACE}.one VALUES (1)")
     took = interleaved(
