@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from programs import run_program
+from programs import free_port, run_program
 
 HERE = Path(__file__).parent
 CACHES = ("MANIFESTS", "FOOTERS", "READS", "METADATA")
+OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
 STATEMENTS = int(os.environ.get("FRAZIL_STATEMENTS", "1200"))
 
 
@@ -45,3 +46,26 @@ def test_many_statements_leave_both_processes_as_they_were(tmp_path):
     assert growth["lake"]["python"] <= 5 + thousands / 4
     # Spark itself keeps something of a statement.
     assert growth["lake"]["java"] <= growth["plain"]["java"] + 5 + thousands / 4
+
+
+@pytest.mark.soak
+def test_many_statements_of_clients_leave_the_server_as_it_was(server, client, tmp_path):
+    """Spark runs each statement on a thread of its own, which calls Python."""
+    port = free_port()
+    with server(tmp_path, "--connect", port) as running:
+        place = Path(f"/proc/{running.process.pid}")
+
+        def held_after(*statements):
+            steps = tmp_path / "steps.json"
+            steps.write_text(json.dumps(statements))
+            run_program(client, port, steps, cwd=tmp_path, variables=OF_NO_SPARK, seconds=14_400)
+            return {name: len(list((place / name).iterdir())) for name in ("task", "fd")}
+
+        held_after("CREATE NAMESPACE lake.db", "CREATE TABLE lake.db.t AS SELECT 1 AS id")
+        query = "SELECT id FROM lake.db.t WHERE id = 1"
+        first = held_after(*[query] * (STATEMENTS // 4))
+        last = held_after(*[query] * STATEMENTS)
+    assert {name: count - first[name] < 64 for name, count in last.items()} == {
+        "task": True,
+        "fd": True,
+    }, (first, last)
