@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from frazil.format.types.forms import EXACT_TYPES, ORDERED_TYPES, TEMPORAL_TYPES
 from frazil.format.types.model import (
     DEFAULT_CRS,
     DEFAULT_EDGE_ALGORITHM,
     EDGE_ALGORITHMS,
-    EXACT_TYPES,
     MAX_DECIMAL_PRECISION,
-    ORDERED_TYPES,
-    TEMPORAL_TYPES,
     BinaryType,
     BooleanType,
     DateType,

@@ -7,7 +7,7 @@ the defaults of fields need, can stand between the classes and the JSON of types
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from frazil.errors import ValidationError
 
@@ -182,33 +182,6 @@ class BinaryType(PrimitiveType):
     """Bytes of any length."""
 
     type_name: ClassVar[str] = "binary"
-
-
-TEMPORAL_TYPES: Final = (
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-)
-"""The types of days and times, whose values are whole numbers within (rule 275)."""
-
-EXACT_TYPES: Final = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DecimalType,
-    *TEMPORAL_TYPES,
-    StringType,
-    UUIDType,
-    FixedType,
-    BinaryType,
-)
-"""The types of which two values are equal where their single-value bytes are (rule 275)."""
-
-ORDERED_TYPES: Final = (*EXACT_TYPES, FloatType, DoubleType)
-"""The types whose values have an order and single-value bytes (rule 275)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,62 +9,22 @@ from __future__ import annotations
 import re
 
 from frazil.errors import ValidationError
+from frazil.format.types.forms import WITHOUT_PARAMETERS
 from frazil.format.types.model import (
     DEFAULT_CRS,
     DEFAULT_EDGE_ALGORITHM,
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
     GeographyType,
     GeometryType,
     IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
 )
 
 _PLAIN_TYPES: dict[str, IcebergType] = {
-    str(plain): plain
-    for plain in (
-        BooleanType(),
-        IntegerType(),
-        LongType(),
-        FloatType(),
-        DoubleType(),
-        DateType(),
-        TimeType(),
-        TimestampType(),
-        TimestamptzType(),
-        TimestampNanoType(),
-        TimestamptzNanoType(),
-        StringType(),
-        UUIDType(),
-        BinaryType(),
-        UnknownType(),
-        VariantType(),
-        GeometryType(),
-        GeographyType(),
-    )
+    str(plain): plain for plain in (form.kind() for form in WITHOUT_PARAMETERS)
 }
-# What users of Spark SQL and Python write for the same types; never found in metadata.
 _USERS_NAMES: dict[str, IcebergType] = {
-    "integer": IntegerType(),
-    "bigint": LongType(),
-    "bool": BooleanType(),
-    "timestamp_ntz": TimestampType(),
-    "timestamp_ltz": TimestamptzType(),
+    alias: form.kind() for form in WITHOUT_PARAMETERS for alias in form.aliases
 }
 _FIXED = re.compile(r"fixed\s*\[\s*(\d+)\s*\]", re.IGNORECASE)
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
