@@ -43,6 +43,7 @@ Carrier = Literal[
     "wkb", "none",
 ]  # fmt: skip
 
+_NANOS_PER_DAY: Final = 86_400_000_000_000
 _KEPT: Final = ("identity",)
 _HASHED: Final = ("identity", "bucket")
 _CUT: Final = ("identity", "bucket", "truncate")
@@ -58,7 +59,7 @@ class TypeForm:
         kind: the class.
         meaning: how values are written as text, JSON and Python objects.
         carrier: how one value is stored: as those of the type of that name (rule 275).
-        unit: so many nanoseconds is one of the whole numbers of a time or timestamp; else 0.
+        unit: so many nanoseconds is one of the whole numbers of a date or time; else 0.
         zoned: whether values are moments, written with an offset from UTC.
         since: the first format version that has the type.
         promoted_from: the type that a column may have had before (rules 44, 45).
@@ -75,7 +76,8 @@ class TypeForm:
         logical: what Parquet's column means, as the entries of PyArrow's JSON that matter.
         labelled: whether Spark writes its columns without that, so that footers get it later.
         avro: the Avro schema (rule 251); None where parameters make it.
-        hive: its name in Hive.
+        hive: its name in Hive, as Java's HiveSchemaUtil has it, which has none for the types of v3
+            but variant.
         glue: its name in Glue, where it is not its own.
     """
 
@@ -106,10 +108,20 @@ class TypeForm:
         """How many bits a whole number of it has."""
         return 32 if self.carrier == "int" else 64
 
+    def holds(self, number: int) -> bool:
+        """Whether a whole number has no more bits than that."""
+        limit = 1 << (self.bits - 1)
+        return -limit <= number < limit
+
     @property
     def digits(self) -> int:
         """Digits of a second in its texts."""
         return 9 if self.unit == 1 else 6
+
+    @property
+    def units_per_day(self) -> int:
+        """So many of its whole numbers is a day."""
+        return _NANOS_PER_DAY // self.unit
 
     @property
     def in_spark(self) -> bool:
@@ -158,7 +170,7 @@ FORMS: Final = (
         sql=("decimal", "dec", "numeric"), spark="decimal",
     ),
     TypeForm(
-        kind=DateType, meaning="date", carrier="int", transforms=_OF_DAYS,
+        kind=DateType, meaning="date", carrier="int", unit=_NANOS_PER_DAY, transforms=_OF_DAYS,
         sql=("date",), spark="date",
         arrow="date32[day]", parquet="INT32", logical=(("Type", "Date"),),
         avro={"type": "int", "logicalType": "date"}, hive="date",

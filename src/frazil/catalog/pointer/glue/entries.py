@@ -15,22 +15,8 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from frazil.format.types import IcebergType, NestedField
+from frazil.format.types.forms import form_of
 
 TABLE_TYPE: Final = "table_type"
 METADATA_LOCATION: Final = "metadata_location"
@@ -43,20 +29,6 @@ _FORMAT_PARAMETERS: Final = (TABLE_TYPE, "spark.sql.sources.provider", "classifi
 _PLACES: Final = tuple(
     each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 )
-_TYPES: Final[dict[type[IcebergType], str]] = {
-    LongType: "bigint",
-    TimeType: "string",
-    StringType: "string",
-    UUIDType: "string",
-    TimestampType: "timestamp",
-    TimestamptzType: "timestamp",
-    TimestampNanoType: "timestamp_nano",
-    TimestamptzNanoType: "timestamp_nano",
-    FixedType: "binary",
-    BinaryType: "binary",
-    GeometryType: "geometry",
-    GeographyType: "geography",
-}
 # What an answer has beside these is Glue's own, and no input of a table or a database.
 _TABLE_INPUT: Final = (
     *("Name", "Description", "Owner", "LastAccessTime", "LastAnalyzedTime", "Retention"),
@@ -157,7 +129,7 @@ def glue_type(iceberg: IcebergType) -> str:
     >>> glue_type(LongType())
     'bigint'
     """
-    return type_text(iceberg, lambda primitive: _TYPES.get(type(primitive), str(primitive)))
+    return type_text(iceberg, lambda primitive: form_of(primitive).glue or str(primitive))
 
 
 def _parameters(metadata_location: str, before: GlueTable | None) -> dict[str, str]:

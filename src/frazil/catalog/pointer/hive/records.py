@@ -22,28 +22,8 @@ from frazil.catalog.pointer.type_text import type_text
 from frazil.catalog.protocol import LoadedTable, LoadedView
 from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
+from frazil.format.types import IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.views import SqlRepresentation, ViewMetadata
 
 _INT_MAX = 2**31 - 1
@@ -227,31 +207,6 @@ def _descriptor(
 # -- columns ---------------------------------------------------------------------------------------
 
 
-_ZONED = (TimestamptzType, TimestamptzNanoType)
-_NAMES: Final[dict[type[IcebergType], str]] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "bigint",
-    FloatType: "float",
-    DoubleType: "double",
-    DateType: "date",
-    TimeType: "string",
-    StringType: "string",
-    UUIDType: "string",
-    TimestampType: "timestamp",
-    TimestampNanoType: "timestamp",
-    TimestamptzType: "timestamp with local time zone",
-    TimestamptzNanoType: "timestamp with local time zone",
-    FixedType: "binary",
-    BinaryType: "binary",
-    GeometryType: "binary",
-    GeographyType: "binary",
-    VariantType: "unknown",
-    UnknownType: "void",
-}
-"""As Java's HiveSchemaUtil has them; it has none for the types of v3 but variant."""
-
-
 def hive_columns(schema: Schema, *, hive2_compatible: bool) -> list[tuple[str, str, str | None]]:
     """Return name, type and comment of each column.
 
@@ -271,8 +226,7 @@ def hive_type(value_type: IcebergType, hive2_compatible: bool) -> str:
     """
 
     def name_of(primitive: IcebergType) -> str:
-        if hive2_compatible and isinstance(primitive, _ZONED):
-            return "timestamp"
-        return _NAMES[type(primitive)]
+        form = form_of(primitive)
+        return "timestamp" if hive2_compatible and form.zoned else form.hive
 
     return type_text(value_type, name_of)
