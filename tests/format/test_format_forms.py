@@ -145,7 +145,7 @@ _CARRIERS = {
     "float": ("float", 0, False),
     "double": ("double", 0, False),
     "decimal(9, 2)": ("decimal", 0, False),
-    "date": ("int", 0, False),
+    "date": ("int", 86_400_000_000_000, False),
     "time": ("long", 1_000, False),
     "timestamp": ("long", 1_000, False),
     "timestamptz": ("long", 1_000, True),

@@ -9,44 +9,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from frazil.errors import UnsupportedError, ValidationError
-from frazil.format.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from frazil.format.types import DateType, DecimalType, IcebergType, IntegerType, UnknownType
+from frazil.format.types.forms import form_of
 from frazil.format.values import civil, human
 from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
 from frazil.format.values.hashing import bucket_hash
 
-_TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
-_BUCKET_TYPES = (
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimeType,
-    *_TIMESTAMP_TYPES,
-    StringType,
-    UUIDType,
-    FixedType,
-    BinaryType,
-)
-_TRUNCATE_TYPES = (IntegerType, LongType, DecimalType, StringType, BinaryType)
 _MAX_PARAMETER = 2**31 - 1
 
 
@@ -108,9 +76,7 @@ class IdentityTransform(Transform):
     """The value itself (rule 77)."""
 
     def can_transform(self, source_type: IcebergType) -> bool:
-        return isinstance(source_type, PrimitiveType) and not isinstance(
-            source_type, GeometryType | GeographyType
-        )
+        return "identity" in form_of(source_type).transforms
 
     @property
     def preserves_order(self) -> bool:
@@ -136,7 +102,7 @@ class BucketTransform(Transform):
         _check_parameter("the number of buckets", self.buckets)
 
     def can_transform(self, source_type: IcebergType) -> bool:
-        return isinstance(source_type, _BUCKET_TYPES)
+        return "bucket" in form_of(source_type).transforms
 
     def result_type_of_dropped_source(self) -> IcebergType:
         return IntegerType()
@@ -165,14 +131,14 @@ class TruncateTransform(Transform):
         _check_parameter("the width of truncate", self.width)
 
     def can_transform(self, source_type: IcebergType) -> bool:
-        return isinstance(source_type, _TRUNCATE_TYPES)
+        return "truncate" in form_of(source_type).transforms
 
     @property
     def preserves_order(self) -> bool:
         return True
 
     def _apply(self, source_type: IcebergType, value: Any) -> Any:
-        if isinstance(source_type, IntegerType | LongType):
+        if form_of(source_type).meaning == "integer":
             return value - value % self.width
         if isinstance(source_type, DecimalType):
             unscaled = unscaled_value(value)
@@ -192,7 +158,7 @@ class TimeTransform(Transform):
     _human: ClassVar[Callable[[int], str]] = staticmethod(str)
 
     def can_transform(self, source_type: IcebergType) -> bool:
-        return isinstance(source_type, (DateType, *_TIMESTAMP_TYPES))
+        return self.name in form_of(source_type).transforms
 
     @property
     def preserves_order(self) -> bool:
@@ -265,11 +231,8 @@ class HourTransform(TimeTransform):
     fineness: ClassVar[int] = 4
     _human: ClassVar[Callable[[int], str]] = staticmethod(human.human_hour)
 
-    def can_transform(self, source_type: IcebergType) -> bool:
-        return isinstance(source_type, _TIMESTAMP_TYPES)
-
     def _apply(self, source_type: IcebergType, value: Any) -> int:
-        return int(value // (_units_per_day(source_type) // 24))
+        return int(value // (form_of(source_type).units_per_day // 24))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,13 +308,5 @@ def _check_parameter(what: str, parameter: int) -> None:
         raise ValidationError(f"{what} must be 1 to {_MAX_PARAMETER}, not {parameter}")
 
 
-def _units_per_day(source_type: IcebergType) -> int:
-    if isinstance(source_type, TimestampNanoType | TimestamptzNanoType):
-        return civil.NANOS_PER_DAY
-    return civil.MICROS_PER_DAY
-
-
 def _days(source_type: IcebergType, value: Any) -> int:
-    if isinstance(source_type, DateType):
-        return int(value)
-    return int(value // _units_per_day(source_type))
+    return int(value // form_of(source_type).units_per_day)
