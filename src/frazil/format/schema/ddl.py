@@ -13,26 +13,15 @@ from frazil.errors import ValidationError
 from frazil.format.schema.ids import assign_fresh_ids
 from frazil.format.schema.schema import Schema
 from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StringType,
     StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    VariantType,
 )
+from frazil.format.types.forms import SQL_TYPES, form_of
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>`(?:[^`]|``)+`)
@@ -42,21 +31,7 @@ _TOKEN: Final = re.compile(
     |(?P<other>\S))""",
     re.VERBOSE,
 )
-_PLAIN: Final[dict[str, IcebergType]] = {
-    **dict.fromkeys(("bigint", "long"), LongType()),
-    **dict.fromkeys(("int", "integer", "smallint", "short", "tinyint", "byte"), IntegerType()),
-    **dict.fromkeys(("float", "real"), FloatType()),
-    "double": DoubleType(),
-    "boolean": BooleanType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    **dict.fromkeys(("timestamp", "timestamp_ltz"), TimestamptzType()),
-    "timestamp_ntz": TimestampType(),
-    "variant": VariantType(),
-    "void": UnknownType(),
-}
-_DECIMALS: Final = ("decimal", "dec", "numeric")
+_DECIMALS: Final = form_of(DecimalType(1, 0)).sql
 
 
 def schema_of_ddl(text: str) -> Schema:
@@ -130,9 +105,11 @@ class _Parser:
         name = self.value.lower()
         if self.kind != "word":
             raise self._wrong("a type")
-        if name in _PLAIN:
+        if name in SQL_TYPES:
             self._next()
-            return _PLAIN[name]
+            if name == "time":
+                self._numbers(1)
+            return SQL_TYPES[name]
         if name in _DECIMALS:
             self._next()
             numbers = self._numbers(2) or [10]
@@ -143,10 +120,6 @@ class _Parser:
             if not numbers:
                 raise self._wrong("a length in parentheses")
             return StringType()
-        if name == "time":
-            self._next()
-            self._numbers(1)
-            return TimeType()
         if name in ("struct", "array", "map"):
             self._next()
             return self._nested_type(name)

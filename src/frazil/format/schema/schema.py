@@ -13,19 +13,15 @@ from frazil.format.schema.types_json import field_to_json, parse_type
 from frazil.format.types import (
     DoubleType,
     FloatType,
-    GeographyType,
-    GeometryType,
     IcebergType,
     ListType,
     MapType,
     NestedField,
     PrimitiveType,
     StructType,
-    TimestampNanoType,
-    TimestamptzNanoType,
     UnknownType,
-    VariantType,
 )
+from frazil.format.types.forms import FORMS
 from frazil.format.types.inside import fields_inside
 
 
@@ -258,15 +254,8 @@ def _selected_type(field_type: IcebergType, chosen: set[int]) -> IcebergType | N
 HIGHEST_FIELD_ID = 2_147_483_447
 """Ids above it are reserved for metadata columns (rule 66)."""
 
-_V3_TYPES = (
-    UnknownType,
-    VariantType,
-    GeometryType,
-    GeographyType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-)
-_NULL_DEFAULT_TYPES = (UnknownType, VariantType, GeometryType, GeographyType)
+_V3_TYPES = tuple(form.kind for form in FORMS if form.since == 3)
+_NULL_DEFAULT_TYPES = tuple(form.kind for form in FORMS if not form.is_ordered)
 
 
 def check_identifier_fields(index: SchemaIndex, field_ids: Iterable[int]) -> None:
