@@ -7,31 +7,12 @@ import uuid
 from typing import Any
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
-from frazil.format.types.model import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
-from frazil.format.values import civil
+from frazil.format.types.forms import form_of
+from frazil.format.types.model import DecimalType, FixedType, IcebergType, UnknownType
 from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
 from frazil.format.values.hashing import minimal_bytes
+
+_LAYOUTS = {"int": "<i", "long": "<q", "float": "<f", "double": "<d"}
 
 
 def to_bytes(value_type: IcebergType, value: Any) -> bytes:
@@ -52,90 +33,69 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
 
     Four bytes are an int for long, a float for double, and a date for timestamp and timestamp_ns.
     """
-    match value_type:
-        case BooleanType():
+    form = form_of(value_type)
+    match value_type, form.carrier:
+        case _, "boolean":
             _check_length(value_type, raw, 1)
             return raw != b"\x00"
-        case IntegerType() | DateType():
+        case _, "int":
             _check_length(value_type, raw, 4)
             return _signed_integer(raw)
-        case LongType():
-            _check_length(value_type, raw, 8, 4)
-            return _signed_integer(raw)
-        case TimestampType() | TimestampNanoType():
-            _check_length(value_type, raw, 8, 4)
-            return (
-                _signed_integer(raw)
-                if len(raw) == 8
-                else midnight(value_type, _signed_integer(raw))
-            )
-        case TimeType() | TimestamptzType() | TimestamptzNanoType():
-            _check_length(value_type, raw, 8)
-            return _signed_integer(raw)
-        case FloatType():
+        case _, "long":
+            _check_length(value_type, raw, *((8, 4) if form.promoted_from else (8,)))
+            number = _signed_integer(raw)
+            is_day = len(raw) == 4 and form.promoted_from == "date"
+            return midnight(value_type, number) if is_day else number
+        case _, "float":
             _check_length(value_type, raw, 4)
             return struct.unpack("<f", raw)[0]
-        case DoubleType():
+        case _, "double":
             _check_length(value_type, raw, 8, 4)
             return struct.unpack("<d" if len(raw) == 8 else "<f", raw)[0]
-        case StringType():
+        case _, "string":
             try:
                 return raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise InvalidFormatError(f"the bytes {raw.hex()} are not UTF-8") from error
-        case UUIDType():
+        case _, "uuid":
             _check_length(value_type, raw, 16)
             return uuid.UUID(bytes=bytes(raw))
-        case FixedType(length):
+        case FixedType(length), _:
             _check_length(value_type, raw, length)
             return bytes(raw)
-        case BinaryType() | GeometryType() | GeographyType():
+        case _, "binary" | "wkb":
             return bytes(raw)
-        case DecimalType(_, scale):
+        case DecimalType(_, scale), _:
             if not raw:
                 raise InvalidFormatError(f"no bytes are not a value of type {value_type}")
             return decimal_from_unscaled(int.from_bytes(raw, "big", signed=True), scale)
-        case UnknownType():
+        case UnknownType(), _:
             return None
     raise UnsupportedError(f"a value of type {value_type} has no single-value bytes")
 
 
 def midnight(value_type: IcebergType, days: int) -> int:
     """The start of a day since the epoch as a value of a timestamp type (rule 45)."""
-    nanos = isinstance(value_type, TimestampNanoType | TimestamptzNanoType)
-    return days * (civil.NANOS_PER_DAY if nanos else civil.MICROS_PER_DAY)
+    return days * form_of(value_type).units_per_day
 
 
 def _to_bytes(value_type: IcebergType, value: Any) -> bytes:
-    match value_type:
-        case BooleanType():
+    match value_type, form_of(value_type).carrier:
+        case _, "boolean":
             return b"\x01" if value else b"\x00"
-        case IntegerType() | DateType():
-            return struct.pack("<i", value)
-        case (
-            LongType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNanoType()
-            | TimestamptzNanoType()
-        ):
-            return struct.pack("<q", value)
-        case FloatType():
-            return struct.pack("<f", value)
-        case DoubleType():
-            return struct.pack("<d", value)
-        case StringType():
+        case _, ("int" | "long" | "float" | "double") as carrier:
+            return struct.pack(_LAYOUTS[carrier], value)
+        case _, "string":
             return str(value).encode("utf-8")
-        case UUIDType():
+        case _, "uuid":
             return bytes(value.bytes)
-        case FixedType(length):
+        case FixedType(length), _:
             if len(value) != length:
                 raise ValueError(f"it has {len(value)} bytes")
             return bytes(value)
-        case BinaryType() | GeometryType() | GeographyType():
+        case _, "binary" | "wkb":
             return bytes(value)
-        case DecimalType(_, scale):
+        case DecimalType(_, scale), _:
             if value.as_tuple().exponent != -scale:
                 raise ValueError("it has another scale")
             return minimal_bytes(unscaled_value(value))

@@ -14,36 +14,20 @@ from operator import index
 from typing import Any
 
 from frazil.errors import UnsupportedError, ValidationError
+from frazil.format.types.forms import form_of
 from frazil.format.types.model import (
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
-    StringType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
     UnknownType,
-    UUIDType,
 )
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_from_text, with_positive_zero
 from frazil.format.values.zones import PROCESS_ZONE, offset_at, zone_of
 
-_LONG = LongType()
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_DATE = date(1970, 1, 1)
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -79,16 +63,17 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
     """
     if value is None:
         return None
+    form = form_of(value_type)
     try:
-        match value_type:
-            case DateType():
+        match form.meaning:
+            case "date":
                 return _EPOCH_DATE + timedelta(days=value)
-            case TimeType():
+            case "time":
                 return (_EPOCH + timedelta(microseconds=value)).time()
-            case TimestampType():
-                return _EPOCH + timedelta(microseconds=value)
-            case TimestamptzType():
-                return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=UTC)
+            case "timestamp" if form.unit == civil.NANOS_PER_MICRO:
+                moment = _EPOCH + timedelta(microseconds=value)
+                return moment.replace(tzinfo=UTC) if form.zoned else moment
+        match value_type:
             case StructType(fields):
                 return {
                     field.name: to_python(field.field_type, item)
@@ -112,27 +97,28 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
 
 
 def _coerce(value_type: IcebergType, value: Any, zone: str | tzinfo) -> Any:
-    match value_type:
-        case BooleanType():
+    match form_of(value_type).meaning:
+        case "boolean":
             return _boolean(value_type, value)
-        case IntegerType() | LongType():
+        case "integer":
             return _integer(value_type, value)
-        case FloatType() | DoubleType():
+        case "floating":
             return _floating(value_type, value)
+        case "date":
+            return _date(value_type, value)
+        case "time":
+            return _time(value_type, value)
+        case "timestamp":
+            return _timestamp(value_type, value, zone)
+        case "string":
+            return _string(value_type, value)
+        case "uuid":
+            return _uuid(value_type, value)
+        case "fixed" | "binary" | "wkb":
+            return _binary(value_type, value)
+    match value_type:
         case DecimalType():
             return _decimal(value_type, value)
-        case DateType():
-            return _date(value_type, value)
-        case TimeType():
-            return _time(value_type, value)
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
-            return _timestamp(value_type, value, zone)
-        case StringType():
-            return _string(value_type, value)
-        case UUIDType():
-            return _uuid(value_type, value)
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
-            return _binary(value_type, value)
         case StructType():
             return _struct(value_type, value, zone)
         case ListType():
@@ -161,7 +147,7 @@ def _boolean(value_type: IcebergType, value: Any) -> bool:
     raise _wrong(value_type, value, "expected True or False")
 
 
-def _integer(value_type: IntegerType | LongType, value: Any) -> int:
+def _integer(value_type: IcebergType, value: Any) -> int:
     if isinstance(value, bool):
         raise _wrong(value_type, value, "expected a whole number")
     if isinstance(value, str):
@@ -176,19 +162,21 @@ def _integer(value_type: IntegerType | LongType, value: Any) -> int:
         number = index(math.trunc(value))
     else:
         raise _wrong(value_type, value, "expected a whole number")
-    if not value_type.min <= number <= value_type.max:
-        raise _wrong(value_type, value, f"the range is {value_type.min} to {value_type.max}")
+    form = form_of(value_type)
+    if not form.holds(number):
+        limit = 1 << (form.bits - 1)
+        raise _wrong(value_type, value, f"the range is {-limit} to {limit - 1}")
     return number
 
 
-def _floating(value_type: FloatType | DoubleType, value: Any) -> float:
+def _floating(value_type: IcebergType, value: Any) -> float:
     if isinstance(value, str):
         if _NUMBER.fullmatch(value.strip()) is None:
             raise _wrong(value_type, value, "expected a number")
     elif isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise _wrong(value_type, value, "expected a number")
     number = float(value)
-    if isinstance(value_type, FloatType) and math.isfinite(number):
+    if form_of(value_type).carrier == "float" and math.isfinite(number):
         # struct raises OverflowError past the largest float.
         number = struct.unpack("<f", struct.pack("<f", number))[0]
     if math.isinf(number) and _is_finite(value):
@@ -236,8 +224,8 @@ def _date(value_type: IcebergType, value: Any) -> int:
         nanos, offset = civil.parse_timestamp(value)
         if nanos % civil.NANOS_PER_DAY or offset is not None:
             raise _wrong(value_type, value, "it would lose its time of day")
-        return _in_range(value_type, nanos // civil.NANOS_PER_DAY, value, IntegerType())
-    return _internal(value_type, value, IntegerType())
+        return _in_range(value_type, nanos // civil.NANOS_PER_DAY, value)
+    return _internal(value_type, value)
 
 
 def _time(value_type: IcebergType, value: Any) -> int:
@@ -247,8 +235,8 @@ def _time(value_type: IcebergType, value: Any) -> int:
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return seconds * 1_000_000 + value.microsecond
     if isinstance(value, str):
-        return _micros(value_type, civil.parse_time(value), value)
-    micros = _internal(value_type, value, _LONG)
+        return _in_units(value_type, civil.parse_time(value), value)
+    micros = _internal(value_type, value)
     if not 0 <= micros < civil.MICROS_PER_DAY:
         raise _wrong(value_type, value, "it is not within a day of microseconds")
     return micros
@@ -256,8 +244,8 @@ def _time(value_type: IcebergType, value: Any) -> int:
 
 def _timestamp(value_type: IcebergType, value: Any, zone: str | tzinfo) -> int:
     if not isinstance(value, str | date):
-        return _internal(value_type, value, _LONG)
-    zoned = isinstance(value_type, TimestamptzType | TimestamptzNanoType)
+        return _internal(value_type, value)
+    zoned = form_of(value_type).zoned
     if isinstance(value, datetime):
         nanos, offset = _datetime_nanos(value)
     elif isinstance(value, date):
@@ -274,9 +262,7 @@ def _timestamp(value_type: IcebergType, value: Any, zone: str | tzinfo) -> int:
             fold = getattr(value, "fold", 0)
             offset = offset_at(wall_zone, nanos // civil.NANOS_PER_SECOND, fold=fold)
         nanos -= offset * civil.NANOS_PER_SECOND
-    if not isinstance(value_type, TimestampNanoType | TimestamptzNanoType):
-        nanos = _micros(value_type, nanos, value)
-    return _in_range(value_type, nanos, value, _LONG)
+    return _in_range(value_type, _in_units(value_type, nanos, value), value)
 
 
 def _datetime_nanos(value: datetime) -> tuple[int, int | None]:
@@ -331,26 +317,24 @@ def _struct(value_type: StructType, value: Any, zone: str | tzinfo) -> tuple[Any
     )
 
 
-def _internal(value_type: IcebergType, value: Any, carrier: IntegerType | LongType) -> int:
+def _internal(value_type: IcebergType, value: Any) -> int:
     """A date or time that is given as the integer it is kept as."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise _wrong(value_type, value, "expected its ISO text or Python's own type for it")
-    return _in_range(value_type, int(value), value, carrier)
+    return _in_range(value_type, int(value), value)
 
 
-def _in_range(
-    value_type: IcebergType, number: int, value: Any, carrier: IntegerType | LongType
-) -> int:
-    if not carrier.min <= number <= carrier.max:
+def _in_range(value_type: IcebergType, number: int, value: Any) -> int:
+    if not form_of(value_type).holds(number):
         raise _wrong(value_type, value, "it is out of range")
     return number
 
 
-def _micros(value_type: IcebergType, nanos: int, value: Any) -> int:
-    micros, rest = divmod(nanos, civil.NANOS_PER_MICRO)
+def _in_units(value_type: IcebergType, nanos: int, value: Any) -> int:
+    units, rest = divmod(nanos, form_of(value_type).unit)
     if rest:
         raise _wrong(value_type, value, "it is finer than a microsecond")
-    return micros
+    return units
 
 
 def _hashable(key: Any) -> Any:

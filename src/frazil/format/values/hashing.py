@@ -8,25 +8,8 @@ from typing import Any
 import mmh3
 
 from frazil.errors import UnsupportedError
-from frazil.format.types.model import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from frazil.format.types.forms import form_of
+from frazil.format.types.model import IcebergType
 from frazil.format.values.decimals import unscaled_value
 
 _CANONICAL_NAN = (0x7FF8000000000000).to_bytes(8, "little")
@@ -48,28 +31,20 @@ def minimal_bytes(number: int) -> bytes:
 
 
 def _hashed_bytes(value_type: IcebergType, value: Any) -> bytes:
-    match value_type:
-        case (
-            IntegerType()
-            | LongType()
-            | DateType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | BooleanType()
-        ):
-            return int(value).to_bytes(8, "little", signed=True)
-        case TimestampNanoType() | TimestamptzNanoType():
-            return int(value // 1000).to_bytes(8, "little", signed=True)
-        case StringType():
+    form = form_of(value_type)
+    match form.carrier:
+        case "boolean" | "int" | "long":
+            whole = value // 1000 if form.unit == 1 else value
+            return int(whole).to_bytes(8, "little", signed=True)
+        case "string":
             return str(value).encode("utf-8")
-        case UUIDType():
+        case "uuid":
             return bytes(value.bytes)
-        case FixedType() | BinaryType():
+        case "fixed" | "binary":
             return bytes(value)
-        case DecimalType():
+        case "decimal":
             return minimal_bytes(unscaled_value(value))
-        case FloatType() | DoubleType():
+        case "float" | "double":
             # Adding zero turns -0.0 into 0.0, which must hash alike (rule 274).
             return _CANONICAL_NAN if value != value else struct.pack("<d", value + 0.0)
     raise UnsupportedError(f"a value of type {value_type} has no hash")

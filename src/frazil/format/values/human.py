@@ -6,22 +6,8 @@ import base64
 import struct
 from typing import Any
 
-from frazil.format.types.model import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-)
+from frazil.format.types.forms import form_of
+from frazil.format.types.model import IcebergType
 from frazil.format.values import civil
 
 
@@ -29,24 +15,20 @@ def human_value(value_type: IcebergType, value: Any) -> str:
     """An internal value as text; null is ``null``, binary is base64, dates and times are ISO."""
     if value is None:
         return "null"
-    match value_type:
-        case BooleanType():
+    form = form_of(value_type)
+    match form.meaning:
+        case "boolean":
             return "true" if value else "false"
-        case FloatType() | DoubleType():
-            return _human_float(value, single=isinstance(value_type, FloatType))
-        case DateType():
+        case "floating":
+            return _human_float(value, single=form.carrier == "float")
+        case "date":
             return human_day(value)
-        case TimeType():
+        case "time":
             return _human_time(value)
-        case TimestampType():
-            return _trim_zeros(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9))
-        case TimestamptzType():
-            return _trim_zeros(civil.format_timestamp(value * civil.NANOS_PER_MICRO, 9)) + "+00:00"
-        case TimestampNanoType():
-            return _trim_zeros(civil.format_timestamp(value, 9))
-        case TimestamptzNanoType():
-            return _trim_zeros(civil.format_timestamp(value, 9)) + "+00:00"
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case "timestamp":
+            text = _trim_zeros(civil.format_timestamp(value * form.unit, 9))
+            return text + "+00:00" if form.zoned else text
+        case "fixed" | "binary" | "wkb":
             return base64.b64encode(value).decode("ascii")
     return str(value)
 

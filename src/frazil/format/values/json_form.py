@@ -8,28 +8,15 @@ from decimal import Decimal, DecimalException
 from typing import Any
 
 from frazil.errors import InvalidFormatError, UnsupportedError
+from frazil.format.types.forms import form_of
 from frazil.format.types.model import (
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
-    StringType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
     UnknownType,
-    UUIDType,
 )
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
@@ -45,29 +32,26 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
     """
     if value is None:
         return None
-    match value_type:
-        case BooleanType() | IntegerType() | LongType() | StringType():
+    form = form_of(value_type)
+    match form.meaning:
+        case "boolean" | "integer" | "string":
             return value
-        case FloatType() | DoubleType():
+        case "floating":
             return _float_to_json(value)
-        case DecimalType():
+        case "decimal":
             return decimal_as_text(value)
-        case DateType():
+        case "date":
             return civil.format_date(value)
-        case TimeType():
-            return civil.format_time(value * civil.NANOS_PER_MICRO, 6)
-        case TimestampType():
-            return civil.format_timestamp(value * civil.NANOS_PER_MICRO, 6)
-        case TimestamptzType():
-            return civil.format_timestamp(value * civil.NANOS_PER_MICRO, 6) + "+00:00"
-        case TimestampNanoType():
-            return civil.format_timestamp(value, 9)
-        case TimestamptzNanoType():
-            return civil.format_timestamp(value, 9) + "+00:00"
-        case UUIDType():
+        case "time":
+            return civil.format_time(value * form.unit, form.digits)
+        case "timestamp":
+            text = civil.format_timestamp(value * form.unit, form.digits)
+            return text + "+00:00" if form.zoned else text
+        case "uuid":
             return str(value)
-        case FixedType() | BinaryType():
+        case "fixed" | "binary":
             return bytes(value).hex()
+    match value_type:
         case StructType(fields):
             return {
                 str(field.field_id): to_json(field.field_type, item)
@@ -96,37 +80,39 @@ def from_json(value_type: IcebergType, json_value: Any) -> Any:
 
 
 def _from_json(value_type: IcebergType, json_value: Any) -> Any:
-    match value_type:
-        case BooleanType():
+    match form_of(value_type).meaning:
+        case "boolean":
             if not isinstance(json_value, bool):
                 raise _wrong(value_type, json_value, "expected true or false")
             return json_value
-        case IntegerType() | LongType():
+        case "integer":
             return _integer_from_json(value_type, json_value)
-        case FloatType() | DoubleType():
+        case "floating":
             return _float_from_json(value_type, json_value)
-        case DecimalType():
-            return _decimal_from_json(value_type, json_value)
-        case DateType():
+        case "date":
             return civil.parse_date(_text(value_type, json_value))
-        case TimeType():
-            return _micros(value_type, civil.parse_time(_text(value_type, json_value)), json_value)
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+        case "time":
+            nanos = civil.parse_time(_text(value_type, json_value))
+            return _in_units(value_type, nanos, json_value)
+        case "timestamp":
             return _timestamp_from_json(value_type, _text(value_type, json_value))
-        case StringType():
+        case "string":
             return _text(value_type, json_value)
-        case UUIDType():
+        case "uuid":
             text = _text(value_type, json_value)
             if _UUID_PATTERN.fullmatch(text) is None:
                 raise _wrong(value_type, json_value, "expected 32 hex digits in five groups")
             return uuid.UUID(text)
+        case "binary":
+            return bytes.fromhex(_text(value_type, json_value))
+    match value_type:
+        case DecimalType():
+            return _decimal_from_json(value_type, json_value)
         case FixedType(length):
             raw = bytes.fromhex(_text(value_type, json_value))
             if len(raw) != length:
                 raise _wrong(value_type, json_value, f"it holds {len(raw)} bytes")
             return raw
-        case BinaryType():
-            return bytes.fromhex(_text(value_type, json_value))
         case StructType(fields):
             if not isinstance(json_value, dict):
                 raise _wrong(value_type, json_value, "expected an object by field id")
@@ -144,10 +130,10 @@ def _from_json(value_type: IcebergType, json_value: Any) -> Any:
     raise UnsupportedError(f"a value of type {value_type} has no JSON form here")
 
 
-def _integer_from_json(value_type: IntegerType | LongType, json_value: Any) -> int:
+def _integer_from_json(value_type: IcebergType, json_value: Any) -> int:
     if isinstance(json_value, bool) or not isinstance(json_value, int):
         raise _wrong(value_type, json_value, "expected a whole number")
-    if not value_type.min <= json_value <= value_type.max:
+    if not form_of(value_type).holds(json_value):
         raise _wrong(value_type, json_value, "it is out of range")
     return json_value
 
@@ -181,22 +167,20 @@ def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
 
 def _timestamp_from_json(value_type: IcebergType, text: str) -> int:
     nanos, offset = civil.parse_timestamp(text)
-    zoned = isinstance(value_type, TimestamptzType | TimestamptzNanoType)
+    zoned = form_of(value_type).zoned
     if zoned and offset is None:
         raise _wrong(value_type, text, "the offset +00:00 is missing")
     if not zoned and offset is not None:
         raise _wrong(value_type, text, "an offset is not possible in a type without a zone")
     nanos -= (offset or 0) * civil.NANOS_PER_SECOND
-    if isinstance(value_type, TimestampNanoType | TimestamptzNanoType):
-        return nanos
-    return _micros(value_type, nanos, text)
+    return _in_units(value_type, nanos, text)
 
 
-def _micros(value_type: IcebergType, nanos: int, json_value: Any) -> int:
-    micros, rest = divmod(nanos, civil.NANOS_PER_MICRO)
+def _in_units(value_type: IcebergType, nanos: int, json_value: Any) -> int:
+    units, rest = divmod(nanos, form_of(value_type).unit)
     if rest:
         raise _wrong(value_type, json_value, "it is finer than a microsecond")
-    return micros
+    return units
 
 
 def _map_from_json(value_type: MapType, json_value: Any) -> tuple[tuple[Any, Any], ...]:
