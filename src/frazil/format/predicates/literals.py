@@ -19,25 +19,8 @@ from uuid import UUID
 
 from frazil.errors import PredicateError
 from frazil.format.predicates.sql.quoting import TypedText
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.civil import (
     NANOS_PER_DAY,
     NANOS_PER_MICRO,
@@ -67,7 +50,6 @@ _FLOAT_WORDS = {
     "-inf": -math.inf,
     "-infinity": -math.inf,
 }
-_INT_BITS: dict[type[IcebergType], int] = {IntegerType: 32, LongType: 64, DateType: 32}
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
@@ -120,33 +102,29 @@ def _shown_literal(literal: Any) -> str:
 
 
 def _place(column_type: IcebergType, literal: Any, time_zone: str | tzinfo) -> Place:
-    match column_type:
-        case BooleanType():
+    if isinstance(column_type, DecimalType):
+        return _decimal(column_type, _number(literal))
+    form = form_of(column_type)
+    match form.meaning:
+        case "boolean":
             return Inside(_boolean(literal), exact=True)
-        case IntegerType() | LongType():
-            return _whole_number(column_type, _number(literal))
-        case FloatType() | DoubleType():
+        case "integer":
+            return _whole_number(form.bits, _number(literal))
+        case "floating":
             return _floating(_number(literal))
-        case DecimalType():
-            return _decimal(column_type, _number(literal))
-        case StringType():
+        case "string":
             return Inside(_of_kind(literal, str, "a string"), exact=True)
-        case UUIDType():
+        case "uuid":
             return Inside(_uuid(literal), exact=True)
-        case FixedType() | BinaryType():
+        case "fixed" | "binary":
             return Inside(_of_kind(literal, bytes, "bytes, in SQL X'00FF'"), exact=True)
-        case DateType():
+        case "date":
             return _date(literal)
-        case TimeType():
-            return _floor_place(_time_nanos(literal), NANOS_PER_MICRO, 64)
-        case TimestampType():
-            return _floor_place(_local_nanos(literal), NANOS_PER_MICRO, 64)
-        case TimestampNanoType():
-            return _floor_place(_local_nanos(literal), 1, 64)
-        case TimestamptzType():
-            return _floor_place(_utc_nanos(literal, time_zone), NANOS_PER_MICRO, 64)
-        case TimestamptzNanoType():
-            return _floor_place(_utc_nanos(literal, time_zone), 1, 64)
+        case "time":
+            return _floor_place(_time_nanos(literal), form.unit, form.bits)
+        case "timestamp":
+            nanos = _utc_nanos(literal, time_zone) if form.zoned else _local_nanos(literal)
+            return _floor_place(nanos, form.unit, form.bits)
         case _:
             raise _Mismatch("such a column can only be tested with IS NULL and IS NOT NULL")
 
@@ -182,7 +160,7 @@ def _beyond(value: float | Decimal) -> Outside:
     return Outside.ABOVE if value != value or value > 0 else Outside.BELOW
 
 
-def _whole_number(column_type: IcebergType, number: int | float | Decimal) -> Place:
+def _whole_number(bits: int, number: int | float | Decimal) -> Place:
     if not isinstance(number, int):
         exact_number = number if isinstance(number, Decimal) else Decimal(number)
         if not exact_number.is_finite():
@@ -190,8 +168,8 @@ def _whole_number(column_type: IcebergType, number: int | float | Decimal) -> Pl
         if exact_number.adjusted() > 40:
             return _beyond(exact_number)
         floor = floor_of(exact_number)
-        return _in_bits(floor, _INT_BITS[type(column_type)], exact=floor == exact_number)
-    return _in_bits(number, _INT_BITS[type(column_type)], exact=True)
+        return _in_bits(floor, bits, exact=floor == exact_number)
+    return _in_bits(number, bits, exact=True)
 
 
 def _in_bits(value: int, bits: int, *, exact: bool) -> Place:

@@ -18,25 +18,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 from frazil.errors import PredicateError
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from frazil.format.types import IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.civil import (
     NANOS_PER_MICRO,
     format_date,
@@ -185,38 +168,35 @@ def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
     The literal has the column's own Spark type, so that Spark compares without casting the column
     and can push the comparison into the Parquet reader.
     """
-    match column_type:
-        case BooleanType():
+    form = form_of(column_type)
+    match form.meaning:
+        case "boolean":
             return "TRUE" if value else "FALSE"
-        case IntegerType():
-            return str(value)
-        case LongType():
-            return f"{value}L"
-        case FloatType() if not math.isfinite(value):
-            return _not_finite_text(value, "FLOAT")
-        case FloatType() if _is_float32(value):
-            return f"{value!r}F"
-        case FloatType() | DoubleType():
+        case "integer":
+            return f"{value}L" if form.carrier == "long" else str(value)
+        case "floating" if form.carrier == "double":
             return double_text(value)
-        case DecimalType():
+        case "floating" if not math.isfinite(value):
+            return _not_finite_text(value, "FLOAT")
+        case "floating":
+            return f"{value!r}F" if _is_float32(value) else double_text(value)
+        case "decimal":
             return decimal_text(value)
-        case StringType():
+        case "string":
             return string_text(value)
-        case FixedType() | BinaryType():
+        case "fixed" | "binary":
             return binary_text(value)
-        case UUIDType():
+        case "uuid":
             return binary_text(value.bytes) if forms.uuid == "binary" else string_text(str(value))
-        case DateType():
+        case "date":
             return f"DATE '{format_date(value)}'"
-        case TimeType() if forms.time == "time":
-            return f"TIME '{format_time(value * NANOS_PER_MICRO, 6)}'"
-        case TimestampType() | TimestamptzType():
-            return _timestamp_text(column_type, value * NANOS_PER_MICRO, 6)
-        case TimestampNanoType() | TimestamptzNanoType() if forms.timestamp_ns == "text":
-            return _timestamp_text(column_type, value, 9)
-        case TimestampNanoType() | TimestamptzNanoType() if forms.timestamp_ns == "timestamp":
+        case "time" if forms.time == "time":
+            return f"TIME '{format_time(value * form.unit, form.digits)}'"
+        case "timestamp" if form.digits == 6 or forms.timestamp_ns == "text":
+            return _timestamp_text(column_type, value * form.unit, form.digits)
+        case "timestamp" if forms.timestamp_ns == "timestamp":
             return _nanoseconds_as_timestamp(column_type, value)
-        case TimeType() | TimestampNanoType() | TimestamptzNanoType():
+        case "time" | "timestamp":
             return f"{value}L"
         case _:
             raise PredicateError(f"a value of type {column_type} has no form as a SQL literal")
@@ -231,7 +211,7 @@ def _is_float32(value: float) -> bool:
 
 def _timestamp_text(column_type: IcebergType, nanos: int, digits: int) -> str:
     text = format_timestamp(nanos, digits).replace("T", " ")
-    if isinstance(column_type, TimestamptzType | TimestamptzNanoType):
+    if form_of(column_type).zoned:
         return f"TIMESTAMP_LTZ '{text}+00:00'"
     return f"TIMESTAMP_NTZ '{text}'"
 

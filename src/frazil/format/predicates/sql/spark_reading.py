@@ -25,25 +25,8 @@ from frazil.format.predicates.sql.sql_literals import (
     literal_value,
     without_parentheses,
 )
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import FORMS, form_of
 from frazil.format.values.zones import offset_at, zone_of
 
 
@@ -71,7 +54,9 @@ class SparkLiteral:
     value: Any
 
 
-TYPES_OF_OWN = (UUIDType, TimeType, TimestampNanoType, TimestamptzNanoType)
+TYPES_OF_OWN = tuple(
+    form.kind for form in FORMS if form.meaning in ("uuid", "time") or form.unit == 1
+)
 """Types that Spark lacks: literals of them are read by their Iceberg type."""
 
 _MOST_DIGITS = 38
@@ -183,34 +168,35 @@ def reads_alike(
     values = [each.value for each in given]
     if not given:
         return True
-    match column_type:
-        case BooleanType():
+    form = form_of(column_type)
+    match form.meaning:
+        case "boolean":
             return kinds == {LiteralKind.BOOLEAN}
-        case IntegerType() | LongType():
+        case "integer":
             return _whole_numbers(kinds, values)
-        case FloatType():
+        case "floating" if form.carrier == "float":
             whole = [value for value in values if isinstance(value, int)]
             few = len(kinds - {LiteralKind.INTEGER}) <= 1
             return few and _are_floating(kinds) and _within(whole, _EXACT_IN_FLOAT)
-        case DoubleType():
+        case "floating":
             return _are_floating(kinds)
+        case "string":
+            return kinds == {LiteralKind.STRING}
+        case "uuid":
+            return kinds == {LiteralKind.STRING} and all(map(_UUID_TEXT.fullmatch, values))
+        case "binary" | "fixed":
+            return kinds == {LiteralKind.BINARY}
+        case "date":
+            return _dates(kinds, values, time_zone)
+        case "timestamp" if form.in_spark:
+            told = _instants if form.zoned else _wall_clocks
+            return told(kinds, values, listed=listed, time_zone=time_zone)
+    match column_type:
         case DecimalType(precision=precision, scale=scale):
             if kinds == {LiteralKind.DOUBLE}:
                 return precision <= _DOUBLE_DIGITS
             fits = _fit_one_decimal([(precision - scale, scale), *map(_digits_of, values)])
             return kinds <= {LiteralKind.INTEGER, LiteralKind.DECIMAL} and fits
-        case StringType():
-            return kinds == {LiteralKind.STRING}
-        case UUIDType():
-            return kinds == {LiteralKind.STRING} and all(map(_UUID_TEXT.fullmatch, values))
-        case BinaryType() | FixedType():
-            return kinds == {LiteralKind.BINARY}
-        case DateType():
-            return _dates(kinds, values, time_zone)
-        case TimestampType():
-            return _wall_clocks(kinds, values, listed=listed, time_zone=time_zone)
-        case TimestamptzType():
-            return _instants(kinds, values, listed=listed, time_zone=time_zone)
         case _:
             return False
 
