@@ -7,52 +7,18 @@ from typing import Any
 
 from frazil.errors import UnsupportedError
 from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StringType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
 )
+from frazil.format.types.forms import form_of
 
 AvroSchema = dict[str, Any]
-
-_PLAIN: dict[type[IcebergType], Any] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "long",
-    FloatType: "float",
-    DoubleType: "double",
-    StringType: "string",
-    BinaryType: "bytes",
-    GeometryType: "bytes",
-    GeographyType: "bytes",
-    UnknownType: "null",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimeType: {"type": "long", "logicalType": "time-micros"},
-    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
-    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
-}
 
 
 def record_schema(name: str, fields: tuple[NestedField, ...]) -> AvroSchema:
@@ -126,7 +92,9 @@ class _Builder:
         return avro_field
 
     def _type(self, field_type: IcebergType, field_id: int) -> Any:
-        plain = _PLAIN.get(type(field_type))
+        plain = form_of(field_type).avro
+        if isinstance(plain, dict) and plain["type"] == "fixed":
+            return self._fixed_type(**plain)
         if plain is not None:
             return plain
         if isinstance(field_type, DecimalType):
@@ -134,12 +102,12 @@ class _Builder:
             return self._fixed_type(
                 f"decimal_{precision}_{scale}",
                 decimal_width(precision),
-                {"logicalType": "decimal", "precision": precision, "scale": scale},
+                logicalType="decimal",
+                precision=precision,
+                scale=scale,
             )
-        if isinstance(field_type, UUIDType):
-            return self._fixed_type("uuid_fixed", 16, {"logicalType": "uuid"})
         if isinstance(field_type, FixedType):
-            return self._fixed_type(f"fixed_{field_type.length}", field_type.length, {})
+            return self._fixed_type(f"fixed_{field_type.length}", field_type.length)
         if isinstance(field_type, StructType):
             return self.record(f"r{field_id}", field_type.fields)
         if isinstance(field_type, ListType):
@@ -168,11 +136,11 @@ class _Builder:
         pair = self.record(f"k{map_type.key_id}_v{map_type.value_id}", map_type.fields)
         return {"type": "array", "items": pair, "logicalType": "map"}
 
-    def _fixed_type(self, name: str, size: int, extra: AvroSchema) -> Any:
+    def _fixed_type(self, name: str, size: int, **extra: Any) -> Any:
         if name in self._defined:
             return name
         self._defined.add(name)
-        return {"type": "fixed", "name": name, "size": size, **extra}
+        return {"type": "fixed", "name": name, "size": size} | extra
 
 
 def _optional(avro_type: Any) -> Any:
