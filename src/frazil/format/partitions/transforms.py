@@ -309,4 +309,5 @@ def _check_parameter(what: str, parameter: int) -> None:
 
 
 def _days(source_type: IcebergType, value: Any) -> int:
-    return int(value // form_of(source_type).units_per_day)
+    form = form_of(source_type)
+    return int(value if form.meaning == "date" else value // form.units_per_day)
