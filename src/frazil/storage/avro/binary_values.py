@@ -8,25 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from frazil.format.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import decimal_from_unscaled
 
 MICROS_PER_DAY = 86_400_000_000
@@ -34,22 +17,16 @@ NANOS_PER_DAY = 1000 * MICROS_PER_DAY
 _DECIMAL_BYTES = 16
 _MAX_LONG = 2**63 - 1
 
-PARTITION_DTYPES: dict[type[IcebergType], pl.DataType] = {
-    BooleanType: pl.Boolean(),
-    IntegerType: pl.Int32(),
-    DateType: pl.Int32(),
-    LongType: pl.Int64(),
-    TimeType: pl.Int64(),
-    TimestampType: pl.Int64(),
-    TimestamptzType: pl.Int64(),
-    TimestampNanoType: pl.Int64(),
-    TimestamptzNanoType: pl.Int64(),
-    FloatType: pl.Float32(),
-    DoubleType: pl.Float64(),
-    StringType: pl.String(),
-    UUIDType: pl.Binary(),
-    FixedType: pl.Binary(),
-    BinaryType: pl.Binary(),
+_DTYPES: dict[str, pl.DataType] = {
+    "boolean": pl.Boolean(),
+    "int": pl.Int32(),
+    "long": pl.Int64(),
+    "float": pl.Float32(),
+    "double": pl.Float64(),
+    "string": pl.String(),
+    "uuid": pl.Binary(),
+    "fixed": pl.Binary(),
+    "binary": pl.Binary(),
 }
 
 
@@ -57,7 +34,7 @@ def partition_dtype(kind: IcebergType) -> pl.DataType | None:
     """The column type of internal values; None where the type has none (unknown, geometry, …)."""
     if isinstance(kind, DecimalType):
         return pl.Decimal(38, kind.scale)
-    return PARTITION_DTYPES.get(type(kind))
+    return _DTYPES.get(form_of(kind).carrier)
 
 
 def values_of(kind: IcebergType, column: pl.Series) -> pl.Series | None:
@@ -67,30 +44,29 @@ def values_of(kind: IcebergType, column: pl.Series) -> pl.Series | None:
     float, for a timestamp a date; a decimal has any length (rule 46). None for a type whose bytes
     have no order.
     """
-    match kind:
-        case BooleanType():
+    form = form_of(kind)
+    match form.carrier:
+        case "boolean":
             return _little(column, pl.UInt8()) != 0
-        case IntegerType() | DateType():
+        case "int":
             return _little(column, pl.Int32())
-        case LongType():
+        case "long" if form.promoted_from == "date":
+            return _timestamps(column, form.units_per_day)
+        case "long" if form.promoted_from:
             return _promote_column(column, pl.Int64(), pl.Int32())
-        case TimestampType():
-            return _timestamps(column, MICROS_PER_DAY)
-        case TimestampNanoType():
-            return _timestamps(column, NANOS_PER_DAY)
-        case TimeType() | TimestamptzType() | TimestamptzNanoType():
+        case "long":
             return _little(column, pl.Int64())
-        case FloatType():
+        case "float":
             return _little(column, pl.Float32()).cast(pl.Float64)
-        case DoubleType():
+        case "double":
             return _promote_column(column, pl.Float64(), pl.Float32())
-        case DecimalType():
+        case "decimal":
             return _unscaled_integers(column)
-        case StringType():
+        case "string":
             return _text(column)
-        case UUIDType():
+        case "uuid":
             return _of_length(column, 16)
-        case FixedType() | BinaryType():
+        case "fixed" | "binary":
             # Bounds of fixed values may be cut like those of binary ones.
             return column
         case _:

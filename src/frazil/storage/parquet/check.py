@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.storage.parquet.field_ids import stored_field_id
 
 _INT32_DIGITS: Final = 9
@@ -52,33 +53,6 @@ class _Stored:
             str(value) if name == "Type" else f"{name}={value}" for name, value in self.logical
         )
         return f"{self.physical}{length}" + (f" as {meaning}" if meaning else "")
-
-
-def _timestamp(*, unit: str, utc: bool) -> _Stored:
-    meaning = (("Type", "Timestamp"), ("isAdjustedToUTC", utc), ("timeUnit", unit))
-    return _Stored("INT64", meaning)
-
-
-_PLAIN: Final[dict[type[I.IcebergType], _Stored]] = {
-    I.BooleanType: _Stored("BOOLEAN"),
-    I.IntegerType: _Stored("INT32"),
-    I.LongType: _Stored("INT64"),
-    I.FloatType: _Stored("FLOAT"),
-    I.DoubleType: _Stored("DOUBLE"),
-    I.DateType: _Stored("INT32", (("Type", "Date"),)),
-    I.TimeType: _Stored(
-        "INT64", (("Type", "Time"), ("isAdjustedToUTC", False), ("timeUnit", "microseconds"))
-    ),
-    I.TimestampType: _timestamp(unit="microseconds", utc=False),
-    I.TimestamptzType: _timestamp(unit="microseconds", utc=True),
-    I.TimestampNanoType: _timestamp(unit="nanoseconds", utc=False),
-    I.TimestamptzNanoType: _timestamp(unit="nanoseconds", utc=True),
-    I.StringType: _Stored("BYTE_ARRAY", (("Type", "String"),)),
-    I.UUIDType: _Stored("FIXED_LEN_BYTE_ARRAY", (("Type", "UUID"),), 16),
-    I.BinaryType: _Stored("BYTE_ARRAY"),
-    I.GeometryType: _Stored("BYTE_ARRAY", (("Type", "Geometry"),)),
-    I.GeographyType: _Stored("BYTE_ARRAY", (("Type", "Geography"),)),
-}
 
 
 @dataclass(frozen=True)
@@ -146,7 +120,8 @@ def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
         case I.FixedType(length=length):
             return _Stored("FIXED_LEN_BYTE_ARRAY", length=length)
         case _:
-            return _PLAIN[type(iceberg_type)]
+            form = form_of(iceberg_type)
+            return _Stored(form.parquet, form.logical, form.length)
 
 
 def _decimal_length(precision: int) -> int:

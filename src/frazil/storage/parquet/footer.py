@@ -26,6 +26,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format import types as I
+from frazil.format.types.forms import form_of
 
 MAGIC: Final = b"PAR1"
 _TAIL: Final = 8
@@ -362,14 +363,13 @@ def _entries(node: _Node, count: int, path: str, file: str | None) -> tuple[_Nod
 
 def _annotate(element: dict[int, Value], iceberg_type: I.IcebergType) -> None:
     """Say what a plain long or binary column means."""
+    form = form_of(iceberg_type)
     match iceberg_type:
-        case I.TimeType():
+        case _ if form.meaning == "time":
             logical = (_TIME, _unit(_MICROS, is_utc=False))
             element[_CONVERTED_TYPE] = (TType.I32, _CONVERTED_TIME_MICROS)
-        case I.TimestampNanoType():
-            logical = (_TIMESTAMP, _unit(_NANOS, is_utc=False))
-        case I.TimestamptzNanoType():
-            logical = (_TIMESTAMP, _unit(_NANOS, is_utc=True))
+        case _ if form.meaning == "timestamp" and form.labelled:
+            logical = (_TIMESTAMP, _unit(_NANOS, is_utc=form.zoned))
         case I.VariantType():
             logical = (_VARIANT, {1: (TType.BYTE, _VARIANT_VERSION)})
         case I.GeometryType(crs=crs):

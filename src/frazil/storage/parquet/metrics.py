@@ -27,21 +27,11 @@ from frazil.format.properties.column_metrics import (
 )
 from frazil.format.properties.metrics_mode import NONE, MetricsMode
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 
-_FOUR_BYTES: Final = (I.IntegerType, I.DateType)
-_EIGHT_BYTES: Final = (
-    I.LongType,
-    I.TimeType,
-    I.TimestampType,
-    I.TimestamptzType,
-    I.TimestampNanoType,
-    I.TimestamptzNanoType,
-)
-_FLOATS: Final = (I.FloatType, I.DoubleType)
-_TEXT_OR_BYTES: Final = (I.StringType, I.BinaryType, I.FixedType)
 # These writers take NaN for the greatest value, others leave it out of a column's range.
 _NAN_IN_RANGES: Final = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ ", re.ASCII)
-_WITHOUT_BOUNDS: Final = (I.GeometryType, I.GeographyType, I.VariantType, I.UnknownType)
+_LAYOUTS: Final = {"int": "<i", "long": "<q", "float": "<f", "double": "<d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +146,7 @@ class MetricsReader:
             counts[leaf.field_id] = total.values
             if total.nulls is not None:
                 nulls[leaf.field_id] = total.nulls
-            if tells_nan and total.has_range and isinstance(leaf.field_type, _FLOATS):
+            if tells_nan and total.has_range and form_of(leaf.field_type).meaning == "floating":
                 nans[leaf.field_id] = 0
             if leaf.mode.has_bounds and total.has_range and total.lower is not None:
                 low, high = _bounds(leaf, total.lower, total.upper)
@@ -267,10 +257,8 @@ def _comparable(iceberg_type: I.IcebergType, raw: Any) -> Any:
             return int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
         case I.StringType():
             return raw.encode() if isinstance(raw, str) else raw
-        case _ if isinstance(iceberg_type, _WITHOUT_BOUNDS):
-            return None
         case _:
-            return raw
+            return raw if form_of(iceberg_type).is_ordered else None
 
 
 def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
@@ -287,25 +275,22 @@ def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
 
 
 def _bounds(leaf: _Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
-    iceberg_type = leaf.field_type
-    match iceberg_type:
-        case I.BooleanType():
+    match form_of(leaf.field_type).carrier:
+        case "boolean":
             return bytes([bool(low)]), bytes([bool(high)])
-        case _ if isinstance(iceberg_type, _FOUR_BYTES):
-            return struct.pack("<i", low), struct.pack("<i", high)
-        case _ if isinstance(iceberg_type, _EIGHT_BYTES):
-            return struct.pack("<q", low), struct.pack("<q", high)
-        case I.FloatType() | I.DoubleType():
-            layout = "<f" if isinstance(iceberg_type, I.FloatType) else "<d"
+        case ("int" | "long") as carrier:
+            return struct.pack(_LAYOUTS[carrier], low), struct.pack(_LAYOUTS[carrier], high)
+        case ("float" | "double") as carrier:
+            layout = _LAYOUTS[carrier]
             # A zero in a footer stands for either sign; -0.0 sorts before 0.0 (rule 120).
             return struct.pack(layout, low or -0.0), struct.pack(layout, high or 0.0)
-        case I.DecimalType():
+        case "decimal":
             return _decimal_bytes(low), _decimal_bytes(high)
-        case I.UUIDType():
+        case "uuid":
             low, high = bytes(low), bytes(high)
             # Readers that take both halves for signed numbers would find the file empty.
             return (low, high) if _signed_halves(low) <= _signed_halves(high) else (None, None)
-        case _ if isinstance(iceberg_type, _TEXT_OR_BYTES):
+        case "string" | "binary" | "fixed":
             return _truncate_bounds(leaf, bytes(low), bytes(high))
         case _:
             return None, None
