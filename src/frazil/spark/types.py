@@ -27,6 +27,8 @@ from pyspark.sql import types as S
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.format.types.forms import SQL_TYPES, form_of
+from frazil.format.types.inside import holds_type
 from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 
 FIELD_ID_KEY: Final = "parquet.field.id"
@@ -51,42 +53,19 @@ class SparkTypeSupport:
 
 NO_NEW_TYPES: Final = SparkTypeSupport()
 
-_PLAIN: Final[dict[type[I.IcebergType], S.DataType]] = {
-    I.BooleanType: S.BooleanType(),
-    I.IntegerType: S.IntegerType(),
-    I.LongType: S.LongType(),
-    I.FloatType: S.FloatType(),
-    I.DoubleType: S.DoubleType(),
-    I.DateType: S.DateType(),
-    I.TimestampType: S.TimestampNTZType(),
-    I.TimestamptzType: S.TimestampType(),
-    I.TimestampNanoType: S.LongType(),
-    I.TimestamptzNanoType: S.LongType(),
-    I.StringType: S.StringType(),
-    I.UUIDType: S.StringType(),
-    I.FixedType: S.BinaryType(),
-    I.BinaryType: S.BinaryType(),
-    I.VariantType: S.VariantType(),
-    I.UnknownType: S.NullType(),
+_OF_SQL: Final[dict[str, S.DataType]] = {
+    kind.simpleString(): kind
+    for kind in (
+        *(S.BooleanType(), S.IntegerType(), S.LongType(), S.FloatType(), S.DoubleType()),
+        *(S.DateType(), S.TimestampNTZType(), S.TimestampType(), S.StringType(), S.BinaryType()),
+        *(S.VariantType(), S.NullType()),
+    )
 }
 
 _FROM_SPARK: Final[dict[type[S.DataType], I.IcebergType]] = {
-    S.BooleanType: I.BooleanType(),
-    S.ByteType: I.IntegerType(),
-    S.ShortType: I.IntegerType(),
-    S.IntegerType: I.IntegerType(),
-    S.LongType: I.LongType(),
-    S.FloatType: I.FloatType(),
-    S.DoubleType: I.DoubleType(),
-    S.DateType: I.DateType(),
-    S.TimestampNTZType: I.TimestampType(),
-    S.TimestampType: I.TimestamptzType(),
-    S.StringType: I.StringType(),
-    S.CharType: I.StringType(),
-    S.VarcharType: I.StringType(),
-    S.BinaryType: I.BinaryType(),
-    S.VariantType: I.VariantType(),
-    S.NullType: I.UnknownType(),
+    **{type(kind): SQL_TYPES[name] for name, kind in _OF_SQL.items()},
+    **dict.fromkeys((S.ByteType, S.ShortType), I.IntegerType()),
+    **dict.fromkeys((S.CharType, S.VarcharType), I.StringType()),
 }
 
 
@@ -110,9 +89,6 @@ def type_to_spark(
     Raises:
         UnsupportedError: a type that Spark has no place for.
     """
-    plain = _PLAIN.get(type(iceberg_type))
-    if plain is not None:
-        return plain
     match iceberg_type:
         case I.DecimalType(precision=precision, scale=scale):
             return S.DecimalType(precision, scale)
@@ -129,8 +105,8 @@ def type_to_spark(
                 type_to_spark(iceberg_type.value_type, support=support),
                 not iceberg_type.value_required,
             )
-        case I.TimeType():
-            return TimeType(6) if support.time else S.LongType()
+        case I.TimeType() if support.time:
+            return TimeType(6)
         case I.GeometryType(crs=crs):
             native = support.geospatial and _is_default(crs)
             return GeometryType(WGS84_SRID) if native else S.BinaryType()
@@ -139,8 +115,15 @@ def type_to_spark(
                 support.geospatial and _is_default(crs) and algorithm == I.DEFAULT_EDGE_ALGORITHM
             )
             return GeographyType(WGS84_SRID) if native else S.BinaryType()
-        case _:
-            raise UnsupportedError(f"Spark has no type for Iceberg's {iceberg_type}")
+    plain = _OF_SQL.get(form_of(iceberg_type).spark)
+    if plain is None:
+        raise UnsupportedError(f"Spark has no type for Iceberg's {iceberg_type}")
+    return plain
+
+
+def shows_times(iceberg_type: I.IcebergType, support: SparkTypeSupport) -> bool:
+    """Whether Spark's own times of the day are in the Spark type that holds a type's values."""
+    return support.time and holds_type(iceberg_type, I.TimeType)
 
 
 def _is_default(crs: str) -> bool:

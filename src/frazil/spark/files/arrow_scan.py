@@ -14,13 +14,13 @@ from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
-from frazil.format.types.inside import holds_type
 from frazil.format.values import from_json, to_json
 from frazil.spark.files.arrow.convert import scan_type
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.files.parquet.file_log import ORDINAL, POSITION
 from frazil.spark.files.parquet.native import ScanContext, Wanted
 from frazil.spark.session.tasks import map_items
+from frazil.spark.types import shows_times
 from frazil.storage.files import FileIO
 
 TASKS: Final = pa.schema(
@@ -49,9 +49,7 @@ def scan_with_arrow(
     Raises:
         UnsupportedError: a column whose type this way cannot yield (variant).
     """
-    if context.support.time and any(
-        holds_type(field.field_type, I.TimeType) for field in wanted.fields
-    ):
+    if any(shows_times(field.field_type, context.support) for field in wanted.fields):
         raise UnsupportedError(
             "columns of type time in files that Spark cannot read need "
             "spark.sql.timeType.enabled=false"

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from frazil.format import types as I
+from frazil.spark.abilities import TimeType
 from frazil.spark.files.arrow.convert import scan_type
 from frazil.spark.files.parquet.file_log import ORDINAL
 from frazil.spark.types import SparkTypeSupport, type_to_spark
@@ -145,29 +146,24 @@ def arrow_values(
 
 def arrow_type_of(field_type: I.IcebergType, support: SparkTypeSupport) -> pa.DataType:
     """The Arrow type of the Spark type that shows a primitive type's values."""
-    match field_type:
-        case I.DecimalType(precision=precision, scale=scale):
+    match type_to_spark(field_type, support=support):
+        case S.DecimalType(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)
-        case I.TimeType():
-            return pa.time64("us") if support.time else pa.int64()
-        case _:
-            return _ARROW[type(field_type)]
+        case kind:
+            return _ARROW[type(kind)]
 
 
-_ARROW: Final[Mapping[type[I.IcebergType], pa.DataType]] = {
-    I.BooleanType: pa.bool_(),
-    I.IntegerType: pa.int32(),
-    I.LongType: pa.int64(),
-    I.FloatType: pa.float32(),
-    I.DoubleType: pa.float64(),
-    I.DateType: pa.date32(),
-    I.TimestampType: pa.timestamp("us"),
-    I.TimestamptzType: pa.timestamp("us", tz="UTC"),
-    I.TimestampNanoType: pa.int64(),
-    I.TimestamptzNanoType: pa.int64(),
-    I.StringType: pa.string(),
-    I.UUIDType: pa.string(),
-    I.FixedType: pa.binary(),
-    I.BinaryType: pa.binary(),
-    I.UnknownType: pa.null(),
+_ARROW: Final[Mapping[type[S.DataType], pa.DataType]] = {
+    S.BooleanType: pa.bool_(),
+    S.IntegerType: pa.int32(),
+    S.LongType: pa.int64(),
+    S.FloatType: pa.float32(),
+    S.DoubleType: pa.float64(),
+    S.DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    S.TimestampNTZType: pa.timestamp("us"),
+    S.TimestampType: pa.timestamp("us", tz="UTC"),
+    S.StringType: pa.string(),
+    S.BinaryType: pa.binary(),
+    S.NullType: pa.null(),
 }

@@ -20,12 +20,11 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import mapping_for
-from frazil.format.types.inside import holds_type
 from frazil.spark.files.arrow.convert import convert_column, is_scanned, needs_conversion, scan_type
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.spark.metadata_frames.entry_rows import BATCH_ROWS
 from frazil.spark.session.tasks import map_batches
-from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.spark.types import COMMENT_KEY, SparkTypeSupport, shows_times
 from frazil.storage.files import FileIO
 from frazil.storage.vectors import read_deletion_vector
 
@@ -108,7 +107,7 @@ class DeletedPositions:
             arrow_type(kind)
         except UnsupportedError:
             return None
-        if self.support.time and holds_type(kind, I.TimeType):
+        if shows_times(kind, self.support):
             return None
         return I.NestedField(_ROW_ID, "row", kind)
 

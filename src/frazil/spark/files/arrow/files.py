@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from frazil.errors import FrazilError, InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.format.types.forms import form_of
 from frazil.spark.files.arrow.avro_files import AvroFile
 from frazil.spark.files.layout.footers import (
     OF_UNSIGNED_LONGS,
@@ -27,6 +28,7 @@ from frazil.spark.files.layout.footers import (
 )
 from frazil.spark.files.layout.layouts import with_ids
 from frazil.storage.files import FileIO
+from frazil.storage.parquet.arrow_names import ARROW_TYPES
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID
 from frazil.storage.parquet.footer import read_metadata
 
@@ -219,12 +221,12 @@ def arrow_type(field_type: I.IcebergType) -> pa.DataType:
             return pa.list_(_arrow_field(field_type.element_field))
         case I.MapType():
             return pa.map_(arrow_type(field_type.key_type), _arrow_field(field_type.value_field))
-        case _ if type(field_type) in _ARROW_TYPES:
-            return _ARROW_TYPES[type(field_type)]
-        case _:
-            raise UnsupportedError(
-                f"a column of type {field_type} can be read from Parquet files with field ids only"
-            )
+    form = form_of(field_type)
+    if not form.arrow and not form.scanned:
+        raise UnsupportedError(
+            f"a column of type {field_type} can be read from Parquet files with field ids only"
+        )
+    return ARROW_TYPES[form.scanned or form.arrow]
 
 
 def project_array(array: pa.Array, column: FooterColumn, field_type: I.IcebergType) -> pa.Array:
@@ -277,12 +279,11 @@ def constant(value: Any, field_type: I.IcebergType, length: int) -> pa.Array:
 
 
 def _scalar(value: Any, field_type: I.IcebergType, target: pa.DataType) -> pa.Scalar:
-    if isinstance(field_type, I.UUIDType):
+    form = form_of(field_type)
+    if form.meaning == "uuid":
         return pa.scalar(value.bytes, target)
-    if isinstance(field_type, I.DateType):
-        return pa.scalar(value, pa.int32()).cast(target)
-    if isinstance(field_type, I.TimestampType | I.TimestamptzType):
-        return pa.scalar(value, pa.int64()).cast(target)
+    if form.unit:
+        return pa.scalar(value, pa.int32() if form.carrier == "int" else pa.int64()).cast(target)
     return pa.scalar(value, target)
 
 
@@ -332,13 +333,14 @@ def _primitive(array: pa.Array, column: FooterColumn, field_type: I.IcebergType)
         raise InvalidDataFileError(
             f"the column {column.name!r} is stored as {stored}; the table's type is {field_type}"
         )
-    if isinstance(field_type, I.TimestampNanoType | I.TimestamptzNanoType):
+    form = form_of(field_type)
+    if form.unit == 1:
         zone = getattr(stored, "tz", None)
         moments = array if pa.types.is_integer(stored) else array.cast(pa.timestamp("ns", zone))
         return moments.cast(pa.int64())
-    if isinstance(field_type, I.TimeType):
+    if form.meaning == "time":
         return array if pa.types.is_integer(stored) else array.cast(pa.time64("us")).cast(target)
-    if isinstance(field_type, I.TimestampType | I.TimestamptzType):
+    if form.meaning == "timestamp":
         if pa.types.is_timestamp(stored):
             # ORC holds nanoseconds: they are cut down (rule 263), towards the past.
             array = _floored_to_micros(array)
@@ -359,36 +361,32 @@ def _floored_to_micros(array: pa.Array) -> pa.Array:
 
 def _is_promotable(stored: pa.DataType, field_type: I.IcebergType) -> bool:
     t = pa.types
-    match field_type:
-        case I.BooleanType():
+    form = form_of(field_type)
+    if isinstance(field_type, I.DecimalType):
+        precision, scale = field_type.precision, field_type.scale
+        if t.is_uint64(stored):
+            return (precision, scale) == OF_UNSIGNED_LONGS
+        return bool(
+            t.is_decimal(stored) and stored.scale == scale and stored.precision <= precision
+        )
+    match form.meaning:
+        case "boolean":
             return bool(t.is_boolean(stored))
-        case I.IntegerType():
-            return _is_integer(stored, 32)
-        case I.LongType():
-            return _is_integer(stored, 64)
-        case I.FloatType():
-            return bool(t.is_float32(stored))
-        case I.DoubleType():
-            return bool(t.is_float32(stored) or t.is_float64(stored))
-        case I.DecimalType(precision=precision, scale=scale):
-            if t.is_uint64(stored):
-                return (precision, scale) == OF_UNSIGNED_LONGS
-            return bool(
-                t.is_decimal(stored) and stored.scale == scale and stored.precision <= precision
-            )
-        case I.DateType():
+        case "integer":
+            return _is_integer(stored, form.bits)
+        case "floating":
+            wider = form.carrier == "double" and t.is_float64(stored)
+            return bool(t.is_float32(stored) or wider)
+        case "date":
             return bool(t.is_date32(stored))
-        case I.TimeType():
+        case "time":
             return bool(t.is_time(stored) or t.is_int64(stored))
-        case I.TimestampType() | I.TimestampNanoType():
-            return bool(t.is_timestamp(stored) or t.is_date32(stored) or t.is_int64(stored))
-        case I.TimestamptzType() | I.TimestamptzNanoType():
-            return bool(t.is_timestamp(stored) or t.is_int64(stored))
-        case I.StringType():
+        case "timestamp":
+            was_date = bool(form.promoted_from) and t.is_date32(stored)
+            return bool(t.is_timestamp(stored) or t.is_int64(stored) or was_date)
+        case "string":
             return bool(t.is_string(stored) or t.is_large_string(stored) or _is_bytes(stored))
-        case I.UUIDType():
-            return _is_bytes(stored)
-        case I.FixedType() | I.BinaryType() | I.GeometryType() | I.GeographyType():
+        case "uuid" | "fixed" | "binary" | "wkb":
             return _is_bytes(stored)
         case _:
             return False
@@ -405,24 +403,3 @@ def _is_integer(stored: pa.DataType, bits: int) -> bool:
 def _is_bytes(stored: pa.DataType) -> bool:
     t = pa.types
     return bool(t.is_binary(stored) or t.is_large_binary(stored) or t.is_fixed_size_binary(stored))
-
-
-_ARROW_TYPES: Final[Mapping[type[I.IcebergType], pa.DataType]] = {
-    I.BooleanType: pa.bool_(),
-    I.IntegerType: pa.int32(),
-    I.LongType: pa.int64(),
-    I.FloatType: pa.float32(),
-    I.DoubleType: pa.float64(),
-    I.DateType: pa.date32(),
-    I.TimeType: pa.int64(),
-    I.TimestampType: pa.timestamp("us"),
-    I.TimestamptzType: pa.timestamp("us", tz="UTC"),
-    I.TimestampNanoType: pa.int64(),
-    I.TimestamptzNanoType: pa.int64(),
-    I.StringType: pa.string(),
-    I.UUIDType: pa.binary(),
-    I.FixedType: pa.binary(),
-    I.BinaryType: pa.binary(),
-    I.GeometryType: pa.binary(),
-    I.GeographyType: pa.binary(),
-}

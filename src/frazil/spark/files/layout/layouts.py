@@ -7,16 +7,16 @@ names once ids are given to them (name mapping, else position). What Spark's rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.format.types.forms import form_of
 from frazil.format.types.inside import fields_inside
-from frazil.spark.files.layout.footers import INT96, OF_UNSIGNED_LONGS, FooterColumn
+from frazil.spark.files.layout.footers import OF_UNSIGNED_LONGS, FooterColumn
 
 
 class Reader(Enum):
@@ -188,7 +188,7 @@ def _fits(column: FooterColumn, field_type: I.IcebergType) -> bool:
         case I.VariantType() | I.UnknownType():
             return True
         case _:
-            return _READABLE[type(field_type)](column.kind, field_type)
+            return _is_readable(column.kind, field_type)
 
 
 def _fits_child(column: FooterColumn, field: I.NestedField) -> bool:
@@ -201,47 +201,23 @@ def _fits_child(column: FooterColumn, field: I.NestedField) -> bool:
     return field.initial_default is None and not field.required
 
 
-def _one_of(*kinds: str) -> Callable[[str, I.IcebergType], bool]:
-    return lambda kind, _: kind in kinds
+def _is_readable(kind: str, field_type: I.IcebergType) -> bool:
+    form = form_of(field_type)
+    match field_type:
+        case I.DecimalType():
+            return _is_decimal(kind, field_type)
+        case I.FixedType(length=length) if kind == f"fixed_size_binary[{length}]":
+            return True
+        case I.GeometryType() | I.GeographyType() if kind.startswith("extension<geoarrow"):
+            return True
+        case _:
+            return kind == form.arrow or kind in form.readable
 
 
-def _is_decimal(kind: str, field_type: I.IcebergType) -> bool:
-    if not isinstance(field_type, I.DecimalType):
-        return False
+def _is_decimal(kind: str, field_type: I.DecimalType) -> bool:
     if kind == "uint64":
         return (field_type.precision, field_type.scale) == OF_UNSIGNED_LONGS
     if not kind.startswith("decimal"):
         return False
     precision, scale = kind[kind.index("(") + 1 : -1].split(",")
     return int(scale) == field_type.scale and int(precision) <= field_type.precision
-
-
-def _is_fixed(kind: str, field_type: I.IcebergType) -> bool:
-    length = field_type.length if isinstance(field_type, I.FixedType) else 16
-    return kind in (f"fixed_size_binary[{length}]", "extension<arrow.uuid>")
-
-
-_INTEGERS: Final = ("int32", "int16", "int8", "uint16", "uint8")
-_MOMENTS: Final = ("timestamp[us]", "timestamp[us, tz=UTC]", "timestamp[ms]", INT96)
-_MOMENTS_TZ: Final = (*_MOMENTS, "timestamp[ms, tz=UTC]")
-
-_READABLE: Final[Mapping[type[I.IcebergType], Callable[[str, I.IcebergType], bool]]] = {
-    I.BooleanType: _one_of("bool"),
-    I.IntegerType: _one_of(*_INTEGERS),
-    I.LongType: _one_of("int64", "uint32", *_INTEGERS),
-    I.FloatType: _one_of("float"),
-    I.DoubleType: _one_of("double", "float"),
-    I.DecimalType: _is_decimal,
-    I.DateType: _one_of("date32[day]"),
-    I.TimeType: _one_of("time64[us]"),
-    I.TimestampType: _one_of(*_MOMENTS, "date32[day]"),
-    I.TimestamptzType: _one_of(*_MOMENTS_TZ),
-    I.TimestampNanoType: _one_of("timestamp[ns]"),
-    I.TimestamptzNanoType: _one_of("timestamp[ns, tz=UTC]"),
-    I.StringType: _one_of("string", "large_string", "binary"),
-    I.UUIDType: _is_fixed,
-    I.FixedType: _is_fixed,
-    I.BinaryType: _one_of("binary", "large_binary"),
-    I.GeometryType: lambda kind, _: kind == "binary" or kind.startswith("extension<geoarrow"),
-    I.GeographyType: lambda kind, _: kind == "binary" or kind.startswith("extension<geoarrow"),
-}

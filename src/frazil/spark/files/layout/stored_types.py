@@ -7,28 +7,29 @@ from collections.abc import Mapping
 from typing import Final
 
 from frazil.format import types as I
-from frazil.spark.files.layout.footers import INT96
+from frazil.format.types.forms import WITHOUT_PARAMETERS
+from frazil.spark.files.layout.footers import INT96, OF_UNSIGNED_LONGS
 
 FIXED: Final = re.compile(r"fixed_size_binary\[(\d+)\]")
 MOMENT: Final = re.compile(r"timestamp\[(\w+)(?:, tz=.*)?\]")
 
 _DICTIONARY: Final = re.compile(r"dictionary<values=(.*), indices=.*>")
 _DECIMAL: Final = re.compile(r"decimal\d*\((\d+), (\d+)\)")
+_UNCLEAR: Final = re.compile(rf"{FIXED.pattern}|{MOMENT.pattern}|{INT96}")
+_READ_AS: Final[dict[str, I.IcebergType]] = {
+    name: form.kind()
+    for form in reversed(WITHOUT_PARAMETERS)
+    for name in form.readable
+    if not _UNCLEAR.fullmatch(name)
+}
 _PLAIN: Final[Mapping[str, I.IcebergType]] = {
-    "bool": I.BooleanType(),
-    **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), I.IntegerType()),
-    "int64": I.LongType(),
-    "uint32": I.LongType(),
-    "uint64": I.DecimalType(20, 0),
-    "float": I.FloatType(),
-    "double": I.DoubleType(),
-    "date32[day]": I.DateType(),
-    "time64[us]": I.TimeType(),
-    "string": I.StringType(),
-    "large_string": I.StringType(),
-    "binary": I.BinaryType(),
-    "large_binary": I.BinaryType(),
-    "extension<arrow.uuid>": I.UUIDType(),
+    **_READ_AS,
+    **{
+        form.arrow: form.kind()
+        for form in reversed(WITHOUT_PARAMETERS)
+        if form.arrow and not _UNCLEAR.fullmatch(form.arrow)
+    },
+    "uint64": I.DecimalType(*OF_UNSIGNED_LONGS),
 }
 
 
