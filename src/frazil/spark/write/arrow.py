@@ -33,33 +33,17 @@ from frazil.format.manifests import DataFile
 from frazil.format.properties.metrics_mode import NONE, MetricsMode
 from frazil.format.properties.table import PAGE_ROWS
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.spark.files.wire import entry_to_text
 from frazil.spark.session import costs
 from frazil.spark.write.finish import Finisher
 from frazil.spark.write.options import WriteOptions
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import local_path
+from frazil.storage.parquet.arrow_names import ARROW_TYPES
 from frazil.storage.parquet.field_ids import field_id_metadata
 from frazil.storage.parquet.row_sources import RowSource, RowSources
 
-_PLAIN: Final[dict[type[I.IcebergType], pa.DataType]] = {
-    I.BooleanType: pa.bool_(),
-    I.IntegerType: pa.int32(),
-    I.LongType: pa.int64(),
-    I.FloatType: pa.float32(),
-    I.DoubleType: pa.float64(),
-    I.DateType: pa.date32(),
-    I.TimeType: pa.time64("us"),
-    I.TimestampType: pa.timestamp("us"),
-    I.TimestamptzType: pa.timestamp("us", "UTC"),
-    I.TimestampNanoType: pa.timestamp("ns"),
-    I.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
-    I.StringType: pa.string(),
-    I.UUIDType: pa.uuid(),
-    I.BinaryType: pa.binary(),
-    I.GeometryType: pa.binary(),
-    I.GeographyType: pa.binary(),
-}
 _SHARED_SETTINGS: Final = frozenset(
     {"parquet.block.size", "parquet.page.size", "parquet.dictionary.page.size"}
 )
@@ -67,7 +51,7 @@ _SHARED_SETTINGS: Final = frozenset(
 _SHARED_CODECS: Final = ("zstd", "snappy", "gzip", "uncompressed")
 
 _VARIANT_PARTS: Final = ("metadata", "value")
-_SIMPLE: Final = frozenset(_PLAIN.keys() - {I.GeometryType, I.GeographyType}) | {I.DecimalType}
+_SIMPLE: Final = frozenset(I.ORDERED_TYPES) - {I.FixedType}
 _CODECS: Final = {"uncompressed": "none"}
 _ZSTD_LEVEL: Final = 3
 """Of Spark's writer and the Java runtime's, where nothing else is asked for."""
@@ -111,8 +95,6 @@ def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
             return _uuids(array)
         case I.FixedType(length=length):
             return array.cast(pa.binary(length))
-        case I.TimeType() | I.TimestampNanoType() | I.TimestamptzNanoType():
-            return array.cast(pa.int64()).view(_PLAIN[type(iceberg_type)])
         case I.StructType():
             fields = stored_fields(iceberg_type.fields)
             parts = [to_storage(array.field(f.name), f.field_type) for f in fields]
@@ -136,7 +118,8 @@ def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
                 _offsets(array), keys, items, type=_arrow_type(iceberg_type)
             )
         case _:
-            return array.cast(_arrow_type(iceberg_type))
+            stored, shown = _arrow_type(iceberg_type), form_of(iceberg_type).scanned
+            return array.cast(ARROW_TYPES[shown]).view(stored) if shown else array.cast(stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +368,7 @@ def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
         case I.VariantType():
             return pa.struct([pa.field(name, pa.binary(), False) for name in _VARIANT_PARTS])
         case _:
-            return _PLAIN[type(iceberg_type)]
+            return ARROW_TYPES[form_of(iceberg_type).arrow]
 
 
 def _uuids(array: pa.Array) -> pa.Array:
@@ -423,7 +406,7 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pc.if_else(valid, array.offsets, pa.scalar(None, pa.int32()))
 
 
-_LAYOUTS: Final[Mapping[type[I.IcebergType], str]] = {I.FloatType: "<f", I.DoubleType: "<d"}
+_LAYOUTS: Final = {"float": "<f", "double": "<d"}
 _PHYSICAL: Final = ("FLOAT", "DOUBLE")
 
 
@@ -468,7 +451,7 @@ class _Column:
         """The bounds, where all values lie within them in every engine's order."""
         if not self.mode.has_bounds or self.nans or self.nulls == self.values:
             return None
-        layout = _LAYOUTS[type(self.field.field_type)]
+        layout = _LAYOUTS[form_of(self.field.field_type).carrier]
         # A zero's sign depends on the order of the values; -0.0 sorts before 0.0 (rule 120).
         return struct.pack(layout, self.lower or -0.0), struct.pack(layout, self.upper or 0.0)
 

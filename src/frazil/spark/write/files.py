@@ -26,6 +26,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.types.forms import FORMS
 from frazil.format.types.inside import holds_type
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.variant_files import check_variants
@@ -82,9 +83,9 @@ class Writer:
 SPARK: Final = Writer("Spark", "it writes every type of the columns")
 
 _UNLABELLED: Final = (
-    I.StructType, I.ListType, I.MapType, I.TimeType, I.TimestampNanoType, I.TimestamptzNanoType,
-    I.GeometryType, I.GeographyType,
-)  # fmt: skip
+    *(I.StructType, I.ListType, I.MapType),
+    *(form.kind for form in FORMS if form.labelled),
+)
 """Types whose columns Spark writes without an id or their logical type."""
 
 

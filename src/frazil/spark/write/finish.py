@@ -20,6 +20,7 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.spark.files.footer_input import footer_input
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
@@ -28,19 +29,8 @@ from frazil.storage.parquet.footer import is_whole, patch_file, patched_end
 from frazil.storage.parquet.metrics import FooterRange, MetricsReader
 from frazil.storage.stores.range_input import range_input
 
-_INTEGERS: Final[dict[type[I.IcebergType], pa.DataType]] = {
-    I.DateType: pa.int32(),
-    I.TimeType: pa.int64(),
-    I.TimestampType: pa.int64(),
-    I.TimestamptzType: pa.int64(),
-    I.TimestampNanoType: pa.int64(),
-    I.TimestamptzNanoType: pa.int64(),
-}
-
-
 _SENT_WHOLE: Final = 5 << 20
 """Of a longer file a store copies the beginning by itself."""
-_WHOLE_NUMBERS: Final = (I.IntegerType, I.LongType, I.DateType)
 _NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -167,7 +157,7 @@ class Finisher:
         for place, name in self.keys.items():
             part, value, folder = self.spec.fields[place], partition[place], folders.get(name)
             source_type = self.schema.find_type(part.source_id)
-            if not isinstance(part.transform.result_type(source_type), _WHOLE_NUMBERS):
+            if form_of(part.transform.result_type(source_type)).meaning not in ("integer", "date"):
                 continue
             if folder != (_NULL_FOLDER if value is None else str(value)):
                 raise InvalidDataFileError(
@@ -233,6 +223,7 @@ def _first_value(file: pq.ParquetFile, names: tuple[str, ...], source_type: I.Ic
         values = values.field(name)
     if not values[0].is_valid:
         return None
-    if (integer := _INTEGERS.get(type(source_type))) is not None:
-        return values.cast(integer)[0].as_py()
+    form = form_of(source_type)
+    if form.unit:
+        return values.cast(pa.int32() if form.carrier == "int" else pa.int64())[0].as_py()
     return values[0].as_py()

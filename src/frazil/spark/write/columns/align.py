@@ -21,6 +21,7 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.session.facts import select_with_metadata
@@ -283,12 +284,6 @@ def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
 def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
     """Whether every value of a Spark type is a value of an Iceberg type, or can be checked."""
     match target:
-        case I.IntegerType() | I.LongType():
-            return isinstance(source, (*_INTEGERS, S.LongType))
-        case I.FloatType():
-            return isinstance(source, S.ByteType | S.ShortType | S.FloatType)
-        case I.DoubleType():
-            return isinstance(source, (*_INTEGERS, S.FloatType, S.DoubleType))
         case I.DecimalType(precision=precision, scale=scale):
             if type(source) in _DIGITS:
                 return _DIGITS[type(source)] <= precision - scale
@@ -297,19 +292,26 @@ def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
                 and source.scale <= scale
                 and source.precision - source.scale <= precision - scale
             )
-        case I.StringType() | I.UUIDType():
-            return isinstance(source, S.StringType | S.CharType | S.VarcharType)
-        case I.TimestampNanoType():
-            return isinstance(source, S.LongType | S.TimestampNTZType)
-        case I.TimestamptzNanoType():
-            return isinstance(source, S.LongType | S.TimestampType)
-        case I.TimeType():
-            return isinstance(source, S.LongType | TimeType)
         case I.GeometryType():
             return isinstance(source, S.BinaryType | GeometryType)
         case I.GeographyType():
             return isinstance(source, S.BinaryType | GeographyType)
-        case I.StructType() | I.ListType() | I.MapType():
+    form = form_of(target)
+    match form.meaning:
+        case "integer":
+            return isinstance(source, (*_INTEGERS, S.LongType))
+        case "floating" if form.carrier == "float":
+            return isinstance(source, S.ByteType | S.ShortType | S.FloatType)
+        case "floating":
+            return isinstance(source, (*_INTEGERS, S.FloatType, S.DoubleType))
+        case "string" | "uuid":
+            return isinstance(source, S.StringType | S.CharType | S.VarcharType)
+        case "time":
+            return isinstance(source, S.LongType | TimeType)
+        case "timestamp" if form.unit == 1:
+            exact = S.TimestampType if form.zoned else S.TimestampNTZType
+            return isinstance(source, (S.LongType, exact))
+        case "nested":
             return False
         case _:
             return type(type_to_spark(target)) is type(source)
@@ -337,27 +339,28 @@ def converter(source: S.DataType, target: I.IcebergType, path: str) -> Converter
 
 
 def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converter | None:
-    match target:
-        case I.IntegerType() if isinstance(source, S.LongType):
+    if isinstance(target, I.FixedType):
+        length = target.length
+        problem = f"a value of the column {path!r} has not exactly {length} bytes"
+        return _checker(None, lambda v: F.octet_length(v) == length, problem)
+    form = form_of(target)
+    match form.meaning:
+        case "integer" if form.carrier == "int" and isinstance(source, S.LongType):
             problem = f"a value of the column {path!r} does not fit into an int"
             in_range = _checker(None, lambda v: v.between(_SMALLEST_INT, _LARGEST_INT), problem)
             return _chain(in_range, lambda value: value.cast("int"))
-        case I.UUIDType():
+        case "uuid":
             problem = f"a value of the column {path!r} is no uuid"
             return _checker(F.lower, lambda v: v.rlike(_UUID), problem)
-        case I.FixedType(length=length):
-            problem = f"a value of the column {path!r} has not exactly {length} bytes"
-            return _checker(None, lambda v: F.octet_length(v) == length, problem)
-        case I.TimeType():
+        case "time":
             problem = f"a value of the column {path!r} is no microsecond of a day"
             if isinstance(source, TimeType):
                 return _micros_of_time
             return _checker(None, lambda v: v.between(0, _MICROS_OF_DAY - 1), problem)
-        case I.TimestampNanoType() if isinstance(source, S.TimestampNTZType):
-            return lambda value: _nanos(micros_without_zone(value), path)
-        case I.TimestamptzNanoType() if isinstance(source, S.TimestampType):
-            return lambda value: _nanos(F.unix_micros(value), path)
-        case I.GeometryType() | I.GeographyType() if not isinstance(source, S.BinaryType):
+        case "timestamp" if form.unit == 1 and not isinstance(source, S.LongType):
+            micros = F.unix_micros if form.zoned else micros_without_zone
+            return lambda value: _nanos(micros(value), path)
+        case "wkb" if not isinstance(source, S.BinaryType):
             return lambda value: F.call_function("st_asbinary", value)
         case _:
             wanted = storage_type(target)

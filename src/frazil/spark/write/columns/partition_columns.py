@@ -31,6 +31,7 @@ from frazil.format.partitions.transforms import (
 )
 from frazil.format.predicates.sql.quoting import decimal_text
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negate
 from frazil.format.values.hashing import bucket_hash
 from frazil.spark.files.row_checks import stop_with_value
@@ -150,21 +151,21 @@ def identity_columns(schema: Schema, spec: PartitionSpec) -> list[Column]:
 
 def _hash(source_type: I.IcebergType, value: Column) -> Column:
     match source_type:
-        case I.IntegerType() | I.LongType():
-            return long_hash(value.cast("bigint"))
-        case I.DateType():
-            return long_hash(F.unix_date(value).cast("bigint"))
-        case I.TimestampType() | I.TimestamptzType() | I.TimeType():
-            return long_hash(value)
-        case I.TimestampNanoType() | I.TimestamptzNanoType():
-            return long_hash(_floor_div(value, 1000))
-        case I.UUIDType():
-            return long_hash(F.unhex(F.replace(value, F.lit("-"), F.lit(""))))
         case I.DecimalType(precision=precision) if precision > _LONG_DIGITS:
             # No bigint holds them.
             return value_function(bucket_hash, source_type, S.IntegerType())(value)
         case I.DecimalType():
             return bytes_hash(_minimal_bytes(_unscaled_value(source_type, value)))
+    form = form_of(source_type)
+    match form.meaning:
+        case "integer":
+            return long_hash(value.cast("bigint"))
+        case "date":
+            return long_hash(F.unix_date(value).cast("bigint"))
+        case "time" | "timestamp":
+            return long_hash(_floor_div(value, 1000) if form.unit == 1 else value)
+        case "uuid":
+            return long_hash(F.unhex(F.replace(value, F.lit("-"), F.lit(""))))
         case _:
             return bytes_hash(value)
 
@@ -244,10 +245,10 @@ def _below(value: Column, source_type: I.IcebergType | str, width: int) -> Colum
 
 
 def _date(source_type: I.IcebergType, value: Column) -> Column:
-    match source_type:
-        case I.DateType():
+    match form_of(source_type).spark:
+        case "date":
             return value
-        case I.TimestampType():
+        case "timestamp_ntz":
             return value.cast("date")
         case _:
             days = _floor_div(_micros(source_type, value), _MICROS_OF_DAY)
@@ -255,7 +256,7 @@ def _date(source_type: I.IcebergType, value: Column) -> Column:
 
 
 def _hours(source_type: I.IcebergType, value: Column) -> Column:
-    if isinstance(source_type, I.TimestampType):
+    if form_of(source_type).spark == "timestamp_ntz":
         return F.unix_date(value.cast("date")).cast("bigint") * 24 + F.hour(value)
     return _floor_div(_micros(source_type, value), _MICROS_OF_HOUR)
 
@@ -275,7 +276,7 @@ def _hour_number(number: Column, value: Column, name: str) -> Column:
 
 
 def _micros(source_type: I.IcebergType, value: Column) -> Column:
-    if isinstance(source_type, I.TimestamptzType):
+    if form_of(source_type).spark == "timestamp":
         return F.unix_micros(value)
     return _floor_div(value, 1000)
 
@@ -288,22 +289,25 @@ def _floor_div(value: Column, divisor: int) -> Column:
 
 
 def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
-    match result_type:
-        case I.IntegerType() | I.LongType() | I.TimestampNanoType() | I.TimestamptzNanoType():
+    form = form_of(result_type)
+    match form.meaning:
+        case "integer":
             return value
-        case I.BooleanType():
+        case "timestamp" if form.unit == 1:
+            return value
+        case "boolean":
             return value.cast("int")
-        case I.DateType():
+        case "date":
             return F.unix_date(value)
-        case I.TimestamptzType():
+        case "timestamp" if form.zoned:
             return F.unix_micros(value)
-        case I.StringType():
+        case "string":
             # The one letter that no path holds, and that Spark does not escape.
             has_nul = F.contains(value, F.lit("\x00"))
             return _short(F.concat(F.lit("s"), value), F.octet_length(value), value, unfit=has_nul)
-        case I.UUIDType():
+        case "uuid":
             return F.lower(value)
-        case I.BinaryType() | I.FixedType():
+        case "binary" | "fixed":
             return _short(F.concat(F.lit("b"), F.hex(value)), F.octet_length(value), value)
         case _:
             return value.cast("string")
