@@ -25,6 +25,8 @@ import pyarrow as pa
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
+from frazil.format.types.forms import form_of
+from frazil.storage.parquet.arrow_names import ARROW_TYPES
 
 MOST_DIGITS: Final = 38
 
@@ -68,19 +70,19 @@ class ValueType:
     loader_oid: int
 
 
-_SIMPLE: Final[dict[str, tuple[I.IcebergType, pa.DataType]]] = {
-    "bool": (I.BooleanType(), pa.bool_()),
-    "int2": (I.IntegerType(), pa.int32()),
-    "int4": (I.IntegerType(), pa.int32()),
-    "int8": (I.LongType(), pa.int64()),
-    "oid": (I.LongType(), pa.int64()),
-    "float4": (I.FloatType(), pa.float32()),
-    "float8": (I.DoubleType(), pa.float64()),
-    "date": (I.DateType(), pa.date32()),
-    "time": (I.TimeType(), pa.time64("us")),
-    "timestamp": (I.TimestampType(), pa.timestamp("us")),
-    "timestamptz": (I.TimestamptzType(), pa.timestamp("us", "UTC")),
-    "bytea": (I.BinaryType(), pa.binary()),
+_SIMPLE: Final = {
+    "bool": "boolean",
+    "int2": "int",
+    "int4": "int",
+    "int8": "long",
+    "oid": "long",
+    "float4": "float",
+    "float8": "double",
+    "date": "date",
+    "time": "time",
+    "timestamp": "timestamp",
+    "timestamptz": "timestamptz",
+    "bytea": "binary",
 }
 
 _TEXTS: Final = frozenset(
@@ -115,8 +117,8 @@ def value_type(
         iceberg = I.ListType(element_id=1, element_type=element.iceberg, element_required=False)
         return ValueType(iceberg, pa.list_(element.arrow), loader)
     if kind.name in _SIMPLE and kind.kind == "b":
-        iceberg_type, arrow = _SIMPLE[kind.name]
-        return ValueType(iceberg_type, arrow, kind.oid)
+        simple = I.type_named(_SIMPLE[kind.name])
+        return ValueType(simple, ARROW_TYPES[form_of(simple).arrow], kind.oid)
     if kind.name == "uuid":
         return ValueType(I.UUIDType(), pa.string(), TEXT_OID)
     if kind.kind == "e" or (kind.kind == "b" and kind.name in _TEXTS):

@@ -20,7 +20,6 @@ from frazil.format.schema import Schema
 from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, words_by_file
-from frazil.spark.deletes.equality import BY_VALUE
 from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import FilePart, TableColumns, arrow_type, read_batches
 from frazil.spark.session import costs
@@ -30,10 +29,6 @@ from frazil.storage.side_by_side import in_threads
 
 _FRAME_BYTES: Final = 2_048
 _SEQUENCE: Final = "sequence_number"
-
-# Spark finds these by equality too, without a hash.
-_COMPARED: Final = (*BY_VALUE, I.BooleanType, I.TimeType)
-
 
 Find = Callable[[ScanPlan, pl.DataFrame], dict[int, Words]]
 """Finds what pairs of ``ordinal`` and ``delete`` of a plan delete, by the file's ordinal."""
@@ -119,7 +114,8 @@ class SmallFiles:
 
     def _can_compare(self, fields: Sequence[I.NestedField]) -> bool:
         return all(
-            isinstance(field.field_type, _COMPARED) and field.field_id not in self.schema.parent_ids
+            isinstance(field.field_type, I.EXACT_TYPES)
+            and field.field_id not in self.schema.parent_ids
             for field in fields
         )
 

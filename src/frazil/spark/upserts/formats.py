@@ -13,6 +13,7 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.types.forms import form_of
 from frazil.format.types.inside import fields_inside
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_name
@@ -352,33 +353,32 @@ class _DebeziumJson(ChangeFormat):
         number = F.when(whole, raw).try_cast("bigint")
         times, by = _PER_MICRO[self.times]
         micros = F.call_function("div", number * times, F.lit(by).cast("bigint"))
-        match field.field_type:
-            case I.BooleanType():
-                return raw.try_cast("boolean")
-            case I.DateType():
+        if isinstance(field.field_type, I.DecimalType):
+            # Bytes as base64 may look like a number, but have no point.
+            exact = raw.rlike(_FRACTION if field.field_type.scale else _WHOLE)
+            return F.when(exact, raw).try_cast(_type_name(field))
+        form = form_of(field.field_type)
+        match form.meaning:
+            case "date":
                 days = F.date_from_unix_date(number.try_cast("int"))
                 return F.when(whole, days).otherwise(raw.try_cast("date"))
-            case I.TimestampType():
+            case "timestamp" if form.unit == 1:
+                return number
+            case "timestamp" if not form.zoned:
                 return F.when(whole, _ntz(micros)).otherwise(raw.try_cast("timestamp_ntz"))
-            case I.TimestamptzType():
+            case "timestamp":
                 return F.when(whole, F.timestamp_micros(micros)).otherwise(
                     raw.try_cast("timestamp")
                 )
-            case I.TimestampNanoType() | I.TimestamptzNanoType():
-                return number
-            case I.TimeType():
+            case "time":
                 return micros
-            case I.DecimalType(precision=precision, scale=scale):
-                # Bytes as base64 may look like a number, but have no point.
-                exact = raw.rlike(_FRACTION if scale else _WHOLE)
-                return F.when(exact, raw).try_cast(f"decimal({precision}, {scale})")
-            case I.StringType() | I.UUIDType():
+            case "string" | "uuid":
                 return raw
-            case I.BinaryType() | I.FixedType():
+            case "binary" | "fixed":
                 return F.unbase64(raw)
-            case I.IntegerType() | I.LongType() | I.FloatType() | I.DoubleType():
+            case "boolean" | "integer" | "floating":
                 return raw.try_cast(_type_name(field))
-            case I.StructType() | I.ListType() | I.MapType() if _is_plain(field.field_type):
+            case "nested" if _is_plain(field.field_type):
                 return F.from_json(raw, _type_name(field), {"mode": "FAILFAST"})
             case _:
                 raise UnsupportedError(
