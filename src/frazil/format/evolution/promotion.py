@@ -23,8 +23,8 @@ from frazil.format.types import (
     TimestampNanoType,
     TimestampType,
     UnknownType,
+    form_of,
 )
-from frazil.format.values import midnight
 
 PROMOTIONS = (
     "int to long, float to double, decimal to one of more digits and the same scale; from format "
@@ -73,5 +73,5 @@ def keeps_partition_values(source: IcebergType, target: IcebergType, transform: 
 def promote_value(source: IcebergType, target: IcebergType, value: Any) -> Any:
     """The internal value, such as a default, in the promoted type."""
     if value is not None and isinstance(source, DateType) and not isinstance(target, DateType):
-        return midnight(target, value)
+        return value * form_of(target).units_per_day
     return value

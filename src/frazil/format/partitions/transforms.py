@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from frazil.errors import UnsupportedError, ValidationError
-from frazil.format.types import DateType, DecimalType, IcebergType, IntegerType, UnknownType
-from frazil.format.types.forms import form_of
+from frazil.format.types import (
+    DateType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    UnknownType,
+    form_of,
+)
 from frazil.format.values import civil, human
 from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
 from frazil.format.values.hashing import bucket_hash

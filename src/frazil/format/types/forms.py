@@ -44,8 +44,6 @@ Carrier = Literal[
 ]  # fmt: skip
 
 _NANOS_PER_DAY: Final = 86_400_000_000_000
-_KEPT: Final = ("identity",)
-_HASHED: Final = ("identity", "bucket")
 _CUT: Final = ("identity", "bucket", "truncate")
 _OF_DAYS: Final = ("identity", "bucket", "year", "month", "day")
 _OF_HOURS: Final = (*_OF_DAYS, "hour")
@@ -88,7 +86,7 @@ class TypeForm:
     zoned: bool = False
     since: int = 1
     promoted_from: str = ""
-    transforms: tuple[str, ...] = _HASHED
+    transforms: tuple[str, ...] = ("identity", "bucket")
     sql: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     spark: str = ""
@@ -139,7 +137,7 @@ _MOMENTS: Final = ("timestamp[us]", "timestamp[us, tz=UTC]", "timestamp[ms]", "I
 
 FORMS: Final = (
     TypeForm(
-        kind=BooleanType, meaning="boolean", carrier="boolean", transforms=_KEPT,
+        kind=BooleanType, meaning="boolean", carrier="boolean", transforms=("identity",),
         sql=("boolean",), aliases=("bool",), spark="boolean",
         arrow="bool", parquet="BOOLEAN", avro="boolean", hive="boolean",
     ),
@@ -156,13 +154,13 @@ FORMS: Final = (
         hive="bigint", glue="bigint",
     ),
     TypeForm(
-        kind=FloatType, meaning="floating", carrier="float", transforms=_KEPT,
+        kind=FloatType, meaning="floating", carrier="float", transforms=("identity",),
         sql=("float", "real"), spark="float",
         arrow="float", parquet="FLOAT", avro="float", hive="float",
     ),
     TypeForm(
         kind=DoubleType, meaning="floating", carrier="double", promoted_from="float",
-        transforms=_KEPT, sql=("double",), spark="double",
+        transforms=("identity",), sql=("double",), spark="double",
         arrow="double", readable=("float",), parquet="DOUBLE", avro="double", hive="double",
     ),
     TypeForm(
@@ -242,7 +240,7 @@ FORMS: Final = (
         hive="binary", glue="binary",
     ),
     TypeForm(
-        kind=UnknownType, meaning="unknown", carrier="none", since=3, transforms=_KEPT,
+        kind=UnknownType, meaning="unknown", carrier="none", since=3, transforms=("identity",),
         sql=("void",), spark="void", avro="null", hive="void",
     ),
     TypeForm(

@@ -55,8 +55,6 @@ class IntegerType(PrimitiveType):
     """A signed 32-bit integer."""
 
     type_name: ClassVar[str] = "int"
-    min: ClassVar[int] = -(2**31)
-    max: ClassVar[int] = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,6 @@ class LongType(PrimitiveType):
     """A signed 64-bit integer."""
 
     type_name: ClassVar[str] = "long"
-    min: ClassVar[int] = -(2**63)
-    max: ClassVar[int] = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,6 @@ class FloatType(PrimitiveType):
     """A 32-bit IEEE 754 number."""
 
     type_name: ClassVar[str] = "float"
-    max: ClassVar[float] = (2 - 2**-23) * 2.0**127
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from frazil.format.values.binary import from_bytes, midnight, to_bytes
+from frazil.format.values.binary import from_bytes, to_bytes
 from frazil.format.values.coercion import coerce, to_python
 from frazil.format.values.json_form import from_json, to_json
 
-__all__ = ["coerce", "from_bytes", "from_json", "midnight", "to_bytes", "to_json", "to_python"]
+__all__ = ["coerce", "from_bytes", "from_json", "to_bytes", "to_json", "to_python"]

@@ -7,11 +7,11 @@ import uuid
 from typing import Any
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
-from frazil.format.types.forms import form_of
-from frazil.format.types.model import DecimalType, FixedType, IcebergType, UnknownType
+from frazil.format.types import DecimalType, FixedType, IcebergType, UnknownType, form_of
 from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
 from frazil.format.values.hashing import minimal_bytes
 
+_LENGTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8, "uuid": 16}
 _LAYOUTS = {"int": "<i", "long": "<q", "float": "<f", "double": "<d"}
 
 
@@ -34,23 +34,17 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
     Four bytes are an int for long, a float for double, and a date for timestamp and timestamp_ns.
     """
     form = form_of(value_type)
+    if form.carrier in _LENGTHS:
+        length = _LENGTHS[form.carrier]
+        _check_length(value_type, raw, *((length, 4) if form.promoted_from else (length,)))
     match value_type, form.carrier:
         case _, "boolean":
-            _check_length(value_type, raw, 1)
             return raw != b"\x00"
-        case _, "int":
-            _check_length(value_type, raw, 4)
-            return _signed_integer(raw)
-        case _, "long":
-            _check_length(value_type, raw, *((8, 4) if form.promoted_from else (8,)))
+        case _, "int" | "long":
             number = _signed_integer(raw)
             is_day = len(raw) == 4 and form.promoted_from == "date"
-            return midnight(value_type, number) if is_day else number
-        case _, "float":
-            _check_length(value_type, raw, 4)
-            return struct.unpack("<f", raw)[0]
-        case _, "double":
-            _check_length(value_type, raw, 8, 4)
+            return number * form.units_per_day if is_day else number
+        case _, "float" | "double":
             return struct.unpack("<d" if len(raw) == 8 else "<f", raw)[0]
         case _, "string":
             try:
@@ -58,7 +52,6 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
             except UnicodeDecodeError as error:
                 raise InvalidFormatError(f"the bytes {raw.hex()} are not UTF-8") from error
         case _, "uuid":
-            _check_length(value_type, raw, 16)
             return uuid.UUID(bytes=bytes(raw))
         case FixedType(length), _:
             _check_length(value_type, raw, length)
@@ -72,11 +65,6 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
         case UnknownType(), _:
             return None
     raise UnsupportedError(f"a value of type {value_type} has no single-value bytes")
-
-
-def midnight(value_type: IcebergType, days: int) -> int:
-    """The start of a day since the epoch as a value of a timestamp type (rule 45)."""
-    return days * form_of(value_type).units_per_day
 
 
 def _to_bytes(value_type: IcebergType, value: Any) -> bytes:

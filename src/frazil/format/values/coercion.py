@@ -6,16 +6,15 @@ import math
 import re
 import struct
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, DecimalException
 from numbers import Integral, Real
 from operator import index
-from typing import Any
+from typing import Any, Final
 
 from frazil.errors import UnsupportedError, ValidationError
-from frazil.format.types.forms import form_of
-from frazil.format.types.model import (
+from frazil.format.types import (
     DecimalType,
     FixedType,
     IcebergType,
@@ -23,6 +22,7 @@ from frazil.format.types.model import (
     MapType,
     StructType,
     UnknownType,
+    form_of,
 )
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_from_text, with_positive_zero
@@ -97,25 +97,11 @@ def to_python(value_type: IcebergType, value: Any) -> Any:
 
 
 def _coerce(value_type: IcebergType, value: Any, zone: str | tzinfo) -> Any:
-    match form_of(value_type).meaning:
-        case "boolean":
-            return _boolean(value_type, value)
-        case "integer":
-            return _integer(value_type, value)
-        case "floating":
-            return _floating(value_type, value)
-        case "date":
-            return _date(value_type, value)
-        case "time":
-            return _time(value_type, value)
-        case "timestamp":
-            return _timestamp(value_type, value, zone)
-        case "string":
-            return _string(value_type, value)
-        case "uuid":
-            return _uuid(value_type, value)
-        case "fixed" | "binary" | "wkb":
-            return _binary(value_type, value)
+    meaning = form_of(value_type).meaning
+    if meaning == "timestamp":
+        return _timestamp(value_type, value, zone)
+    if meaning in _COERCED:
+        return _COERCED[meaning](value_type, value)
     match value_type:
         case DecimalType():
             return _decimal(value_type, value)
@@ -335,6 +321,20 @@ def _in_units(value_type: IcebergType, nanos: int, value: Any) -> int:
     if rest:
         raise _wrong(value_type, value, "it is finer than a microsecond")
     return units
+
+
+_COERCED: Final[Mapping[str, Callable[[IcebergType, Any], Any]]] = {
+    "boolean": _boolean,
+    "integer": _integer,
+    "floating": _floating,
+    "date": _date,
+    "time": _time,
+    "string": _string,
+    "uuid": _uuid,
+    "fixed": _binary,
+    "binary": _binary,
+    "wkb": _binary,
+}
 
 
 def _hashable(key: Any) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 import mmh3
 
 from frazil.errors import UnsupportedError
-from frazil.format.types.forms import form_of
-from frazil.format.types.model import IcebergType
+from frazil.format.types import IcebergType, form_of
 from frazil.format.values.decimals import unscaled_value
 
 _CANONICAL_NAN = (0x7FF8000000000000).to_bytes(8, "little")
@@ -34,8 +33,8 @@ def _hashed_bytes(value_type: IcebergType, value: Any) -> bytes:
     form = form_of(value_type)
     match form.carrier:
         case "boolean" | "int" | "long":
-            whole = value // 1000 if form.unit == 1 else value
-            return int(whole).to_bytes(8, "little", signed=True)
+            micros = value // 1000 if form.unit == 1 else value
+            return int(micros).to_bytes(8, "little", signed=True)
         case "string":
             return str(value).encode("utf-8")
         case "uuid":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable, Mapping
 from decimal import Decimal, DecimalException
-from typing import Any
+from typing import Any, Final
 
 from frazil.errors import InvalidFormatError, UnsupportedError
-from frazil.format.types.forms import form_of
-from frazil.format.types.model import (
+from frazil.format.types import (
     DecimalType,
     FixedType,
     IcebergType,
@@ -17,6 +17,7 @@ from frazil.format.types.model import (
     MapType,
     StructType,
     UnknownType,
+    form_of,
 )
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
@@ -80,31 +81,9 @@ def from_json(value_type: IcebergType, json_value: Any) -> Any:
 
 
 def _from_json(value_type: IcebergType, json_value: Any) -> Any:
-    match form_of(value_type).meaning:
-        case "boolean":
-            if not isinstance(json_value, bool):
-                raise _wrong(value_type, json_value, "expected true or false")
-            return json_value
-        case "integer":
-            return _integer_from_json(value_type, json_value)
-        case "floating":
-            return _float_from_json(value_type, json_value)
-        case "date":
-            return civil.parse_date(_text(value_type, json_value))
-        case "time":
-            nanos = civil.parse_time(_text(value_type, json_value))
-            return _in_units(value_type, nanos, json_value)
-        case "timestamp":
-            return _timestamp_from_json(value_type, _text(value_type, json_value))
-        case "string":
-            return _text(value_type, json_value)
-        case "uuid":
-            text = _text(value_type, json_value)
-            if _UUID_PATTERN.fullmatch(text) is None:
-                raise _wrong(value_type, json_value, "expected 32 hex digits in five groups")
-            return uuid.UUID(text)
-        case "binary":
-            return bytes.fromhex(_text(value_type, json_value))
+    parse = _PARSED.get(form_of(value_type).meaning)
+    if parse is not None:
+        return parse(value_type, json_value)
     match value_type:
         case DecimalType():
             return _decimal_from_json(value_type, json_value)
@@ -128,6 +107,12 @@ def _from_json(value_type: IcebergType, json_value: Any) -> Any:
         case UnknownType():
             raise _wrong(value_type, json_value, "only null is possible")
     raise UnsupportedError(f"a value of type {value_type} has no JSON form here")
+
+
+def _boolean_from_json(value_type: IcebergType, json_value: Any) -> bool:
+    if not isinstance(json_value, bool):
+        raise _wrong(value_type, json_value, "expected true or false")
+    return json_value
 
 
 def _integer_from_json(value_type: IcebergType, json_value: Any) -> int:
@@ -165,15 +150,15 @@ def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
     return scaled
 
 
-def _timestamp_from_json(value_type: IcebergType, text: str) -> int:
-    nanos, offset = civil.parse_timestamp(text)
+def _timestamp_from_json(value_type: IcebergType, json_value: Any) -> int:
+    nanos, offset = civil.parse_timestamp(_text(value_type, json_value))
     zoned = form_of(value_type).zoned
     if zoned and offset is None:
-        raise _wrong(value_type, text, "the offset +00:00 is missing")
+        raise _wrong(value_type, json_value, "the offset +00:00 is missing")
     if not zoned and offset is not None:
-        raise _wrong(value_type, text, "an offset is not possible in a type without a zone")
+        raise _wrong(value_type, json_value, "an offset is not possible in a type without a zone")
     nanos -= (offset or 0) * civil.NANOS_PER_SECOND
-    return _in_units(value_type, nanos, text)
+    return _in_units(value_type, nanos, json_value)
 
 
 def _in_units(value_type: IcebergType, nanos: int, json_value: Any) -> int:
@@ -199,6 +184,31 @@ def _text(value_type: IcebergType, json_value: Any) -> str:
     if not isinstance(json_value, str):
         raise _wrong(value_type, json_value, "expected a string")
     return json_value
+
+
+def _uuid_from_json(value_type: IcebergType, json_value: Any) -> uuid.UUID:
+    text = _text(value_type, json_value)
+    if _UUID_PATTERN.fullmatch(text) is None:
+        raise _wrong(value_type, json_value, "expected 32 hex digits in five groups")
+    return uuid.UUID(text)
+
+
+def _time_from_json(value_type: IcebergType, json_value: Any) -> int:
+    nanos = civil.parse_time(_text(value_type, json_value))
+    return _in_units(value_type, nanos, json_value)
+
+
+_PARSED: Final[Mapping[str, Callable[[IcebergType, Any], Any]]] = {
+    "boolean": _boolean_from_json,
+    "integer": _integer_from_json,
+    "floating": _float_from_json,
+    "date": lambda kind, json_value: civil.parse_date(_text(kind, json_value)),
+    "time": _time_from_json,
+    "timestamp": _timestamp_from_json,
+    "string": _text,
+    "uuid": _uuid_from_json,
+    "binary": lambda kind, json_value: bytes.fromhex(_text(kind, json_value)),
+}
 
 
 def _wrong(value_type: IcebergType, json_value: Any, why: str) -> InvalidFormatError:

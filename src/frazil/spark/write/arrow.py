@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +32,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.properties.metrics_mode import NONE, MetricsMode
 from frazil.format.properties.table import PAGE_ROWS
 from frazil.format.schema import Schema
-from frazil.format.types.forms import form_of
+from frazil.format.values import to_bytes
 from frazil.spark.files.wire import entry_to_text
 from frazil.spark.session import costs
 from frazil.spark.write.finish import Finisher
@@ -118,7 +117,7 @@ def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
                 _offsets(array), keys, items, type=_arrow_type(iceberg_type)
             )
         case _:
-            stored, shown = _arrow_type(iceberg_type), form_of(iceberg_type).scanned
+            stored, shown = _arrow_type(iceberg_type), I.form_of(iceberg_type).scanned
             return array.cast(ARROW_TYPES[shown]).view(stored) if shown else array.cast(stored)
 
 
@@ -368,7 +367,7 @@ def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
         case I.VariantType():
             return pa.struct([pa.field(name, pa.binary(), False) for name in _VARIANT_PARTS])
         case _:
-            return ARROW_TYPES[form_of(iceberg_type).arrow]
+            return ARROW_TYPES[I.form_of(iceberg_type).arrow]
 
 
 def _uuids(array: pa.Array) -> pa.Array:
@@ -406,7 +405,6 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pc.if_else(valid, array.offsets, pa.scalar(None, pa.int32()))
 
 
-_LAYOUTS: Final = {"float": "<f", "double": "<d"}
 _PHYSICAL: Final = ("FLOAT", "DOUBLE")
 
 
@@ -451,9 +449,9 @@ class _Column:
         """The bounds, where all values lie within them in every engine's order."""
         if not self.mode.has_bounds or self.nans or self.nulls == self.values:
             return None
-        layout = _LAYOUTS[form_of(self.field.field_type).carrier]
         # A zero's sign depends on the order of the values; -0.0 sorts before 0.0 (rule 120).
-        return struct.pack(layout, self.lower or -0.0), struct.pack(layout, self.upper or 0.0)
+        kind = self.field.field_type
+        return to_bytes(kind, self.lower or -0.0), to_bytes(kind, self.upper or 0.0)
 
 
 class FloatMetrics:

@@ -248,20 +248,25 @@ def _bytes_by_types(schema: Schema) -> int:
     return max(1, sum(_width(f.field_type) for f in schema.fields))
 
 
+_WIDTHS: Final = {
+    "boolean": 1,
+    "unknown": 1,
+    "int": 4,
+    "float": 4,
+    "decimal": 16,
+    "uuid": 16,
+    "string": 24,
+    "binary": 24,
+    "variant": 24,
+}
+
+
 def _width(iceberg_type: I.IcebergType) -> int:
     match iceberg_type:
-        case I.BooleanType() | I.UnknownType():
-            return 1
-        case I.IntegerType() | I.FloatType() | I.DateType():
-            return 4
-        case I.StringType() | I.BinaryType() | I.VariantType():
-            return 24
-        case I.DecimalType() | I.UUIDType():
-            return 16
         case I.FixedType(length=length):
             return length
         case I.StructType() | I.ListType() | I.MapType():
-            several = 1 if isinstance(iceberg_type, I.StructType) else 4
-            return several * sum(_width(f.field_type) for f in iceberg_type.fields)
-        case _:
-            return 8
+            inside = sum(_width(f.field_type) for f in iceberg_type.fields)
+            return inside if isinstance(iceberg_type, I.StructType) else 4 * inside
+    form = I.form_of(iceberg_type)
+    return _WIDTHS.get(form.carrier) or _WIDTHS.get(form.meaning, 8)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from frazil.format.types import DecimalType, IcebergType
-from frazil.format.types.forms import form_of
+from frazil.format.types import DecimalType, IcebergType, form_of
 from frazil.format.values.decimals import decimal_from_unscaled
 
-MICROS_PER_DAY = 86_400_000_000
-NANOS_PER_DAY = 1000 * MICROS_PER_DAY
 _DECIMAL_BYTES = 16
 _MAX_LONG = 2**63 - 1
 
@@ -48,18 +45,14 @@ def values_of(kind: IcebergType, column: pl.Series) -> pl.Series | None:
     match form.carrier:
         case "boolean":
             return _little(column, pl.UInt8()) != 0
-        case "int":
-            return _little(column, pl.Int32())
         case "long" if form.promoted_from == "date":
             return _timestamps(column, form.units_per_day)
-        case "long" if form.promoted_from:
-            return _promote_column(column, pl.Int64(), pl.Int32())
-        case "long":
-            return _little(column, pl.Int64())
+        case ("long" | "double") as carrier if form.promoted_from:
+            return _promote_column(column, _DTYPES[carrier], _DTYPES[form.promoted_from])
+        case ("int" | "long") as carrier:
+            return _little(column, _DTYPES[carrier])
         case "float":
             return _little(column, pl.Float32()).cast(pl.Float64)
-        case "double":
-            return _promote_column(column, pl.Float64(), pl.Float32())
         case "decimal":
             return _unscaled_integers(column)
         case "string":

@@ -24,10 +24,8 @@ from frazil.format.manifests import (
 from frazil.format.manifests.avro_schema import sanitized_name
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.format.types import DecimalType, IcebergType, TimestampNanoType, TimestampType
+from frazil.format.types import DecimalType, IcebergType, form_of
 from frazil.storage.avro.binary_values import (
-    MICROS_PER_DAY,
-    NANOS_PER_DAY,
     decimals,
     partition_dtype,
 )
@@ -98,10 +96,8 @@ def partition_values(
             return values.str.replace_all("-", "").str.decode("hex").alias(column.name)
         if logical in ("time-millis", "timestamp-millis"):
             values = values.cast(pl.Int64) * 1000
-        if logical == "date" and isinstance(kind, TimestampType):
-            values = values.cast(pl.Int64) * MICROS_PER_DAY
-        if logical == "date" and isinstance(kind, TimestampNanoType):
-            values = values.cast(pl.Int64) * NANOS_PER_DAY
+        if logical == "date" and kind is not None and form_of(kind).promoted_from == "date":
+            values = values.cast(pl.Int64) * form_of(kind).units_per_day
         dtype = partition_dtype(kind) if kind is not None else None
         return values if dtype is None else values.cast(dtype)
     except (*POLARS_FAILURES, ArithmeticError, AttributeError) as error:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 
-ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+ARROW_TYPES: dict[str, pa.DataType] = {
     str(kind): kind
     for kind in (
         *(pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()),

@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
+from frazil.format.manifests.avro_schema import decimal_width
 from frazil.format.schema import Schema
-from frazil.format.types.forms import form_of
 from frazil.storage.parquet.field_ids import stored_field_id
+from frazil.storage.parquet.metrics import parquet_columns
 
 _INT32_DIGITS: Final = 9
 _INT64_DIGITS: Final = 18
@@ -71,11 +72,11 @@ class SchemaCheck:
         # Names may hold dots: two columns may have one path.
         leaves: dict[str, list[I.IcebergType]] = {}
         variants: list[str] = []
-        for path, leaf in _leaves(self.schema.as_struct(), ()):
-            if isinstance(leaf, I.VariantType):
+        for path, child, _ in parquet_columns(self.schema.as_struct()):
+            if isinstance(child.field_type, I.VariantType):
                 variants.append(f"{path}.")
-            else:
-                leaves.setdefault(path, []).append(leaf)
+            elif not isinstance(child.field_type, I.UnknownType):
+                leaves.setdefault(path, []).append(child.field_type)
         object.__setattr__(self, "_leaves", leaves)
         object.__setattr__(self, "_variants", tuple(variants))
 
@@ -116,37 +117,12 @@ def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
                 return _Stored("INT32", meaning)
             if precision <= _INT64_DIGITS:
                 return _Stored("INT64", meaning)
-            return _Stored("FIXED_LEN_BYTE_ARRAY", meaning, _decimal_length(precision))
+            return _Stored("FIXED_LEN_BYTE_ARRAY", meaning, decimal_width(precision))
         case I.FixedType(length=length):
             return _Stored("FIXED_LEN_BYTE_ARRAY", length=length)
         case _:
-            form = form_of(iceberg_type)
+            form = I.form_of(iceberg_type)
             return _Stored(form.parquet, form.logical, form.length)
-
-
-def _decimal_length(precision: int) -> int:
-    """Return the fewest bytes that hold every number of that many digits and its sign."""
-    largest: int = 10**precision - 1
-    return largest.bit_length() // 8 + 1
-
-
-def _leaves(
-    iceberg_type: I.IcebergType, path: tuple[str, ...]
-) -> Iterator[tuple[str, I.IcebergType]]:
-    """Yield a type's columns by their paths in a file."""
-    match iceberg_type:
-        case I.UnknownType():
-            return
-        case I.StructType(fields=fields):
-            for child in fields:
-                yield from _leaves(child.field_type, (*path, child.name))
-        case I.ListType(element_type=element):
-            yield from _leaves(element, (*path, "list", "element"))
-        case I.MapType(key_type=key, value_type=value):
-            yield from _leaves(key, (*path, "key_value", "key"))
-            yield from _leaves(value, (*path, "key_value", "value"))
-        case _:
-            yield ".".join(path), iceberg_type
 
 
 def _of_ids(schema: Schema, columns: pa.Schema) -> Iterator[str]:

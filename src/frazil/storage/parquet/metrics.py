@@ -12,7 +12,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,11 +26,11 @@ from frazil.format.properties.column_metrics import (
 )
 from frazil.format.properties.metrics_mode import NONE, MetricsMode
 from frazil.format.schema import Schema
-from frazil.format.types.forms import form_of
+from frazil.format.values import to_bytes
+from frazil.format.values.decimals import decimal_from_unscaled
 
 # These writers take NaN for the greatest value, others leave it out of a column's range.
 _NAN_IN_RANGES: Final = re.compile(r"parquet-mr version 1\.1[0-7]\.\d+ ", re.ASCII)
-_LAYOUTS: Final = {"int": "<i", "long": "<q", "float": "<f", "double": "<d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,12 @@ class MetricsReader:
 
     def __post_init__(self) -> None:
         leaves: dict[str, _Leaf | None] = {}
-        for path, leaf in self._walk(self.schema.as_struct(), (), in_collection=False):
+        for path, child, in_collection in parquet_columns(self.schema.as_struct()):
+            if isinstance(child.field_type, I.VariantType):
+                # Of its columns this one is there in every value, and null only with it.
+                path = f"{path}.metadata"
+            mode = self.modes.get(child.field_id, NONE)
+            leaf = _Leaf(child.field_id, child.field_type, mode, in_collection)
             # Names may hold dots; of two columns with one path neither can be told from the other.
             leaves[path] = None if path in leaves else leaf
         object.__setattr__(self, "_leaves", leaves)
@@ -146,7 +150,7 @@ class MetricsReader:
             counts[leaf.field_id] = total.values
             if total.nulls is not None:
                 nulls[leaf.field_id] = total.nulls
-            if tells_nan and total.has_range and form_of(leaf.field_type).meaning == "floating":
+            if tells_nan and total.has_range and I.form_of(leaf.field_type).meaning == "floating":
                 nans[leaf.field_id] = 0
             if leaf.mode.has_bounds and total.has_range and total.lower is not None:
                 low, high = _bounds(leaf, total.lower, total.upper)
@@ -187,39 +191,31 @@ class MetricsReader:
     def _leaf(self, footer: pq.FileMetaData, index: int) -> _Leaf | None:
         return self._leaves.get(footer.schema.column(index).path)
 
-    def _walk(
-        self, iceberg_type: I.StructType, path: tuple[str, ...], *, in_collection: bool
-    ) -> Iterator[tuple[str, _Leaf]]:
-        for child in iceberg_type.fields:
-            yield from self._walk_field(child, (*path, child.name), in_collection=in_collection)
 
-    def _walk_field(
-        self, child: I.NestedField, path: tuple[str, ...], *, in_collection: bool
-    ) -> Iterator[tuple[str, _Leaf]]:
-        match child.field_type:
-            case I.StructType():
-                yield from self._walk(child.field_type, path, in_collection=in_collection)
-            case I.ListType():
-                element = child.field_type.element_field
-                yield from self._walk_field(element, (*path, "list", "element"), in_collection=True)
-            case I.MapType():
-                for part in (child.field_type.key_field, child.field_type.value_field):
-                    yield from self._walk_field(
-                        part, (*path, "key_value", part.name), in_collection=True
-                    )
-            case I.VariantType():
-                # Of a variant's columns this one is there in every value, and null only with it.
-                mode = self.modes.get(child.field_id, NONE)
-                yield (
-                    ".".join((*path, "metadata")),
-                    _Leaf(child.field_id, child.field_type, mode, in_collection),
-                )
-            case _:
-                mode = self.modes.get(child.field_id, NONE)
-                yield (
-                    ".".join(path),
-                    _Leaf(child.field_id, child.field_type, mode, in_collection),
-                )
+def parquet_columns(
+    iceberg_type: I.StructType, path: tuple[str, ...] = (), *, in_collection: bool = False
+) -> Iterator[tuple[str, I.NestedField, bool]]:
+    """Yield a schema's columns of values by their paths in a file.
+
+    With each is whether it lies in a list or a map.
+    """
+    for child in iceberg_type.fields:
+        yield from _columns_of(child, (*path, child.name), in_collection=in_collection)
+
+
+def _columns_of(
+    child: I.NestedField, path: tuple[str, ...], *, in_collection: bool
+) -> Iterator[tuple[str, I.NestedField, bool]]:
+    match child.field_type:
+        case I.StructType():
+            yield from parquet_columns(child.field_type, path, in_collection=in_collection)
+        case I.ListType(element_field=element):
+            yield from _columns_of(element, (*path, "list", "element"), in_collection=True)
+        case I.MapType(fields=parts):
+            for part in parts:
+                yield from _columns_of(part, (*path, "key_value", part.name), in_collection=True)
+        case _:
+            yield ".".join(path), child, in_collection
 
 
 def _total(footer: pq.FileMetaData, index: int, leaf: _Leaf) -> _Total:
@@ -258,14 +254,13 @@ def _comparable(iceberg_type: I.IcebergType, raw: Any) -> Any:
         case I.StringType():
             return raw.encode() if isinstance(raw, str) else raw
         case _:
-            return raw if form_of(iceberg_type).is_ordered else None
+            return raw if I.form_of(iceberg_type).is_ordered else None
 
 
 def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
     match iceberg_type:
         case I.DecimalType():
-            sign, digits, _ = Decimal(value).as_tuple()
-            return Decimal((sign, digits, -iceberg_type.scale))
+            return decimal_from_unscaled(value, iceberg_type.scale)
         case I.StringType():
             return value.decode("utf-8")
         case I.UUIDType():
@@ -275,23 +270,19 @@ def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
 
 
 def _bounds(leaf: _Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
-    match form_of(leaf.field_type).carrier:
-        case "boolean":
-            return bytes([bool(low)]), bytes([bool(high)])
-        case ("int" | "long") as carrier:
-            return struct.pack(_LAYOUTS[carrier], low), struct.pack(_LAYOUTS[carrier], high)
-        case ("float" | "double") as carrier:
-            layout = _LAYOUTS[carrier]
+    kind = leaf.field_type
+    match I.form_of(kind).carrier:
+        case "float" | "double":
             # A zero in a footer stands for either sign; -0.0 sorts before 0.0 (rule 120).
-            return struct.pack(layout, low or -0.0), struct.pack(layout, high or 0.0)
-        case "decimal":
-            return _decimal_bytes(low), _decimal_bytes(high)
+            return to_bytes(kind, low or -0.0), to_bytes(kind, high or 0.0)
         case "uuid":
             low, high = bytes(low), bytes(high)
             # Readers that take both halves for signed numbers would find the file empty.
             return (low, high) if _signed_halves(low) <= _signed_halves(high) else (None, None)
         case "string" | "binary" | "fixed":
             return _truncate_bounds(leaf, bytes(low), bytes(high))
+        case "boolean" | "int" | "long" | "decimal":
+            return to_bytes(kind, _internal(kind, low)), to_bytes(kind, _internal(kind, high))
         case _:
             return None, None
 
@@ -317,11 +308,6 @@ def _truncate_bounds(leaf: _Leaf, low: bytes, high: bytes) -> tuple[bytes | None
         truncate_string_down(lower, length).encode(),
         None if rounded is None else rounded.encode(),
     )
-
-
-def _decimal_bytes(unscaled: int) -> bytes:
-    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    return unscaled.to_bytes(length, "big", signed=True)
 
 
 def _split_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:

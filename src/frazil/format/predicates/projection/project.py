@@ -54,9 +54,8 @@ from frazil.format.types import (
     DateType,
     DecimalType,
     IcebergType,
-    IntegerType,
-    LongType,
     StringType,
+    form_of,
 )
 from frazil.format.values.decimals import add, subtract, unit_of
 
@@ -214,11 +213,10 @@ def step_of(transform: Transform, source_type: IcebergType) -> Step:
         return Step(apply, 1, may_be_rounded_up=rounds)
     if isinstance(source_type, DecimalType):
         return Step(apply, unit_of(source_type.scale))
-    assert isinstance(source_type, IntegerType | LongType)
-    smallest, largest = source_type.min, source_type.max
-    if smallest % transform.width == 0:
+    count = 1 << form_of(source_type).bits
+    if count // 2 % transform.width == 0:
         return Step(apply, 1)
-    return Step(apply, 1, wraps_below=smallest, wrap=largest - smallest + 1)
+    return Step(apply, 1, wraps_below=-count // 2, wrap=count)
 
 
 def project_step_inclusive(node: Leaf, ref: BoundRef, step: Step) -> Expression | None:

@@ -18,8 +18,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from frazil.errors import PredicateError
-from frazil.format.types import IcebergType
-from frazil.format.types.forms import form_of
+from frazil.format.types import IcebergType, form_of
 from frazil.format.values.civil import (
     NANOS_PER_MICRO,
     format_date,
@@ -174,12 +173,11 @@ def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
             return "TRUE" if value else "FALSE"
         case "integer":
             return f"{value}L" if form.carrier == "long" else str(value)
-        case "floating" if form.carrier == "double":
-            return double_text(value)
-        case "floating" if not math.isfinite(value):
+        case "floating" if form.carrier == "float" and not math.isfinite(value):
             return _not_finite_text(value, "FLOAT")
         case "floating":
-            return f"{value!r}F" if _is_float32(value) else double_text(value)
+            is_short = form.carrier == "float" and _is_float32(value)
+            return f"{value!r}F" if is_short else double_text(value)
         case "decimal":
             return decimal_text(value)
         case "string":

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from frazil.format import types as I
-from frazil.format.types.forms import WITHOUT_PARAMETERS
 from frazil.spark.files.layout.footers import INT96, OF_UNSIGNED_LONGS
 
 FIXED: Final = re.compile(r"fixed_size_binary\[(\d+)\]")
@@ -16,21 +15,13 @@ MOMENT: Final = re.compile(r"timestamp\[(\w+)(?:, tz=.*)?\]")
 _DICTIONARY: Final = re.compile(r"dictionary<values=(.*), indices=.*>")
 _DECIMAL: Final = re.compile(r"decimal\d*\((\d+), (\d+)\)")
 _UNCLEAR: Final = re.compile(rf"{FIXED.pattern}|{MOMENT.pattern}|{INT96}")
-_READ_AS: Final[dict[str, I.IcebergType]] = {
-    name: form.kind()
-    for form in reversed(WITHOUT_PARAMETERS)
-    for name in form.readable
-    if not _UNCLEAR.fullmatch(name)
-}
 _PLAIN: Final[Mapping[str, I.IcebergType]] = {
-    **_READ_AS,
-    **{
-        form.arrow: form.kind()
-        for form in reversed(WITHOUT_PARAMETERS)
-        if form.arrow and not _UNCLEAR.fullmatch(form.arrow)
-    },
-    "uint64": I.DecimalType(*OF_UNSIGNED_LONGS),
-}
+    name: form.kind()
+    for is_own in (False, True)
+    for form in reversed(I.WITHOUT_PARAMETERS)
+    for name in ((form.arrow,) if is_own else form.readable)
+    if name and not _UNCLEAR.fullmatch(name)
+} | {"uint64": I.DecimalType(*OF_UNSIGNED_LONGS)}
 
 
 def plain_kind(kind: str) -> str:

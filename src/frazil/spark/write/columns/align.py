@@ -7,7 +7,7 @@ becomes an expression that stops the write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -21,7 +21,6 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
-from frazil.format.types.forms import form_of
 from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.session.facts import select_with_metadata
@@ -281,6 +280,16 @@ def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
     return df.observe(f"frazil-evaluated-{uuid4()}", *hashes)
 
 
+_ACCEPTED: Final[Mapping[str, tuple[type[S.DataType], ...]]] = {
+    "integer": (*_INTEGERS, S.LongType),
+    "float": (S.ByteType, S.ShortType, S.FloatType),
+    "double": (*_INTEGERS, S.FloatType, S.DoubleType),
+    **dict.fromkeys(("string", "uuid"), (S.StringType, S.CharType, S.VarcharType)),
+    "time": (S.LongType, TimeType),
+    "nested": (),
+}
+
+
 def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
     """Whether every value of a Spark type is a value of an Iceberg type, or can be checked."""
     match target:
@@ -296,25 +305,14 @@ def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
             return isinstance(source, S.BinaryType | GeometryType)
         case I.GeographyType():
             return isinstance(source, S.BinaryType | GeographyType)
-    form = form_of(target)
-    match form.meaning:
-        case "integer":
-            return isinstance(source, (*_INTEGERS, S.LongType))
-        case "floating" if form.carrier == "float":
-            return isinstance(source, S.ByteType | S.ShortType | S.FloatType)
-        case "floating":
-            return isinstance(source, (*_INTEGERS, S.FloatType, S.DoubleType))
-        case "string" | "uuid":
-            return isinstance(source, S.StringType | S.CharType | S.VarcharType)
-        case "time":
-            return isinstance(source, S.LongType | TimeType)
-        case "timestamp" if form.unit == 1:
-            exact = S.TimestampType if form.zoned else S.TimestampNTZType
-            return isinstance(source, (S.LongType, exact))
-        case "nested":
-            return False
-        case _:
-            return type(type_to_spark(target)) is type(source)
+    form = I.form_of(target)
+    accepted = _ACCEPTED.get(form.meaning, _ACCEPTED.get(form.carrier))
+    if accepted is not None:
+        return isinstance(source, accepted)
+    if form.unit == 1:
+        exact = S.TimestampType if form.zoned else S.TimestampNTZType
+        return isinstance(source, (S.LongType, exact))
+    return type(type_to_spark(target)) is type(source)
 
 
 def converter(source: S.DataType, target: I.IcebergType, path: str) -> Converter | None:
@@ -343,7 +341,7 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
         length = target.length
         problem = f"a value of the column {path!r} has not exactly {length} bytes"
         return _checker(None, lambda v: F.octet_length(v) == length, problem)
-    form = form_of(target)
+    form = I.form_of(target)
     match form.meaning:
         case "integer" if form.carrier == "int" and isinstance(source, S.LongType):
             problem = f"a value of the column {path!r} does not fit into an int"

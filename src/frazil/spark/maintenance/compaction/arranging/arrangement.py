@@ -36,10 +36,12 @@ from frazil.spark.maintenance.compaction.arranging.curves import (
 )
 from frazil.spark.maintenance.compaction.groups import FileGroup
 from frazil.spark.maintenance.compaction.options import CompactionOptions
+from frazil.spark.row_level.merging.keys.equal_columns import plain_value
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
 from frazil.spark.session.free_names import free_names
-from frazil.spark.write.columns.align import align, micros_without_zone
+from frazil.spark.types import type_to_spark
+from frazil.spark.write.columns.align import align
 from frazil.spark.write.columns.partition_columns import column_of, transform_column
 from frazil.spark.write.distribute import Placement, order_columns
 
@@ -398,12 +400,4 @@ def _bounds(
 
 def as_double(field_type: I.IcebergType, value: Column) -> Column:
     """Return a value as a number that sorts as it does."""
-    match field_type:
-        case I.DateType():
-            return F.unix_date(value).cast("double")
-        case I.TimestampType():
-            return micros_without_zone(value).cast("double")
-        case I.TimestamptzType():
-            return F.unix_micros(value).cast("double")
-        case _:
-            return value.cast("double")
+    return plain_value(value, type_to_spark(field_type)).cast("double")
