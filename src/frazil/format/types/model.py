@@ -1,7 +1,7 @@
 """The classes of Iceberg's types (SPEC rules 14-29): frozen, hashable, compared by value.
 
-`frazil.format.types` is the public module; this one is apart so that the single-value JSON, which
-the defaults of fields need, can stand between the classes and the JSON of types.
+`frazil.format.types` is the public module; what is true of each class is a row of
+`frazil.format.types.forms`.
 """
 
 from __future__ import annotations
