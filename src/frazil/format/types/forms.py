@@ -57,7 +57,7 @@ class TypeForm:
         kind: the class.
         meaning: how values are written as text, JSON and Python objects.
         carrier: how one value is stored: as those of the type of that name (rule 275).
-        unit: so many nanoseconds is one of the whole numbers of a date or time; else 0.
+        unit: the nanoseconds that 1 is among the whole numbers of a date or time; else 0.
         zoned: whether values are moments, written with an offset from UTC.
         since: the first format version that has the type.
         promoted_from: the type that a column may have had before (rules 44, 45).
@@ -118,7 +118,7 @@ class TypeForm:
 
     @property
     def units_per_day(self) -> int:
-        """So many of its whole numbers is a day."""
+        """How many of its whole numbers a day is."""
         return _NANOS_PER_DAY // self.unit
 
     @property
