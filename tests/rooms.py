@@ -25,7 +25,7 @@ _ELSEWHERE = {
     "spark/row_level": "spark_row_level spark_rows",
     "spark/row_level/rivals": "spark_row_level",
     "spark/schemas": "spark_write spark_read",
-    "spark/session": "spark_table spark_local",
+    "spark/session": "spark_costs spark_table spark_local",
     "spark/transaction": "spark_transactions",
     "table/maintenance": "maintenance",
     "table/migration": "spark_migration",
