@@ -178,7 +178,7 @@ def _decompress(codec: str, block: memoryview, room: int) -> bytes:
         case "deflate":
             inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
             body = inflater.decompress(block, room + 1)
-            return _whole(body, room, has_ended=inflater.eof)
+            return _whole_body(body, room, has_ended=inflater.eof)
         case "null":
             return bytes(block)
         case "snappy":
@@ -195,15 +195,15 @@ def _decompress(codec: str, block: memoryview, room: int) -> bytes:
         case "bzip2":
             bzip2 = bz2.BZ2Decompressor()
             body = bzip2.decompress(block, room + 1)
-            return _whole(body, room, has_ended=bzip2.eof)
+            return _whole_body(body, room, has_ended=bzip2.eof)
         case "xz":
             xz = lzma.LZMADecompressor(memlimit=_ALWAYS_ALLOWED)
             body = xz.decompress(block, room + 1)
-            return _whole(body, room, has_ended=xz.eof)
+            return _whole_body(body, room, has_ended=xz.eof)
     raise UnsupportedError(f"the Avro codec {codec!r} is not known")
 
 
-def _whole(body: bytes, room: int, *, has_ended: bool) -> bytes:
+def _whole_body(body: bytes, room: int, *, has_ended: bool) -> bytes:
     if not has_ended and len(body) <= room:
         raise ValueError("a compressed block is cut short")
     return body

@@ -52,7 +52,7 @@ class EncodedRows:
         """How many bytes each row has."""
         return np.array([len(text) for text in self.texts], dtype=np.int64)[self.numbers]
 
-    def of(self, row: int) -> bytes:
+    def row_bytes(self, row: int) -> bytes:
         """The bytes of one row."""
         return self.texts[int(self.numbers[row])]
 
@@ -91,8 +91,8 @@ class RecordLayout:
             if value is None:
                 return zigzag(kind.index("null"))
             branch = next(each for each in kind if each != "null")
-            return zigzag(kind.index(branch)) + _plain(value)
-        return _plain(value)
+            return zigzag(kind.index(branch)) + _encoded_value(value)
+        return _encoded_value(value)
 
     def heads(self, frame: pl.DataFrame) -> EncodedRows:
         """The head of each row."""
@@ -127,7 +127,7 @@ class RecordLayout:
         return len(wanted) == 1 and wanted[0] in ("int", "long", "string") and len(branches) <= 2
 
 
-def _plain(value: Any) -> bytes:
+def _encoded_value(value: Any) -> bytes:
     if isinstance(value, str):
         encoded = value.encode()
         return zigzag(len(encoded)) + encoded
@@ -176,7 +176,7 @@ class EntryRecords:
         """The head of each record as it is."""
         return self.layout.heads(self.stated)
 
-    def between(self, first: int, end: int) -> memoryview:
+    def record_bytes(self, first: int, end: int) -> memoryview:
         """Neighbouring records as they are, the last excluded."""
         return memoryview(self.body)[self.starts[first] : self.starts[end]]
 

@@ -86,7 +86,7 @@ class CarriedEntries:
         return self.entries.filter(self.carry != int(Carry.DROPPED))
 
     @cached_property
-    def flat(self) -> FlatSchema:
+    def flat_schema(self) -> FlatSchema:
         """How the records are laid out."""
         path = self.manifest.manifest_path
         return flatten(self.container.metadata["avro.schema"], file=path)
@@ -94,7 +94,7 @@ class CarriedEntries:
     @cached_property
     def records(self) -> EntryRecords | None:
         """The records as bytes, or None where they cannot be told apart."""
-        return EntryRecords.of(self.container, self.flat, self.stated)
+        return EntryRecords.of(self.container, self.flat_schema, self.stated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _join_sources(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
     schemas = {source.container.metadata["avro.schema"]: source for source in sources}
     first, *others = schemas.values()
     columns = sources[0].entries.columns
-    alike = all(other.flat == first.flat for other in others)
+    alike = all(other.flat_schema == first.flat_schema for other in others)
     if not alike or any(source.entries.columns != columns for source in sources):
         return None
     stated = [source.stated for source in sources if source.stated is not None]
@@ -221,17 +221,17 @@ def _join_sources(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
 
 
 def _open_source(source: CarriedEntries, flat: FlatSchema, snapshot_id: int) -> _Source | None:
-    records = source.records if source.flat == flat else None
+    records = source.records if source.flat_schema == flat else None
     if records is None:
         return None
-    after = _after(records, source, snapshot_id)
+    after = _heads_after(records, source, snapshot_id)
     changes = after.filter(pl.col("kept") & pl.col("changes"))
     if any(changes[name].null_count() for name in records.layout.head):
         return None
     return _Source(records, after)
 
 
-def _after(records: EntryRecords, source: CarriedEntries, snapshot_id: int) -> pl.DataFrame:
+def _heads_after(records: EntryRecords, source: CarriedEntries, snapshot_id: int) -> pl.DataFrame:
     """The head, first row id and row count of each record as the new manifest has them."""
     stated, entries = records.stated, source.entries
     frame = pl.DataFrame(
@@ -289,7 +289,7 @@ def _copy(source: _Source, writer: ContainerWriter) -> None:
             writer.add(end - start, changed[starts[start] : starts[end]])
         elif changes:
             for row in range(start, end):
-                writer.add(1, *records.with_head(row, heads.of(row), row_ids[row]))
+                writer.add(1, *records.with_head(row, heads.row_bytes(row), row_ids[row]))
         elif (
             end - start == container.counts[block]
             and container.packed
@@ -298,7 +298,7 @@ def _copy(source: _Source, writer: ContainerWriter) -> None:
         ):
             writer.add_block(end - start, container.packed[block])
         else:
-            writer.add(end - start, records.between(start, end))
+            writer.add(end - start, records.record_bytes(start, end))
 
 
 def _runs(

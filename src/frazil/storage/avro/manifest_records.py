@@ -167,19 +167,19 @@ class _Getter:
     def text(self, name: str) -> str:
         value = self._typed_value(name, str)
         if not value:
-            raise self._bad(name, self.row.get(name), "text")
+            raise self._value_error(name, self.row.get(name), "text")
         return value
 
     def count(self, name: str) -> int:
         value = self._typed_value(name, int)
         if value is None or value < 0:
-            raise self._bad(name, self.row.get(name), "a count")
+            raise self._value_error(name, self.row.get(name), "a count")
         return value
 
     def small_count_or_none(self, name: str) -> int | None:
         value = self._typed_value(name, int)
         if value is not None and not 0 <= value <= _MAX_INT:
-            raise self._bad(name, value, "a count of 31 bits")
+            raise self._value_error(name, value, "a count of 31 bits")
         return value
 
     def member(self, name: str, kind: type[T], *, default: int | None = None) -> T:
@@ -188,19 +188,19 @@ class _Getter:
         try:
             return kind(value)  # type: ignore[call-arg]
         except ValueError:
-            raise self._bad(name, value, f"one of {[int(m) for m in kind]}") from None  # type: ignore[attr-defined]
+            raise self._value_error(name, value, f"one of {[int(m) for m in kind]}") from None  # type: ignore[attr-defined]
 
     def _typed_value(self, name: str, kind: type[T]) -> T | None:
         value = self.row.get(name)
-        if value is None or _is(value, kind):
+        if value is None or _is_instance(value, kind):
             return cast("T | None", value)
-        raise self._bad(name, value, kind.__name__)
+        raise self._value_error(name, value, kind.__name__)
 
-    def _bad(self, name: str, value: Any, wanted: str) -> InvalidManifestError:
+    def _value_error(self, name: str, value: Any, wanted: str) -> InvalidManifestError:
         return InvalidManifestError(f"{value!r} is not {wanted}", file=self.file, field=name)
 
 
-def _is(value: Any, kind: type) -> bool:
+def _is_instance(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 

@@ -58,7 +58,7 @@ class AzureStore(RemoteStore):
         """Whether blobs lie below this name, or it is a folder's or an existing container's."""
         key = self._split(path)[1]
         try:
-            if self._blobs_with_prefix(path, _below(key), first_only=True) or not key:
+            if self._blobs_with_prefix(path, _folder_prefix(key), first_only=True) or not key:
                 return True
             own = self._blobs_with_prefix(path, key, first_only=True)
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class AzureStore(RemoteStore):
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder."""
-        prefix = _below(self._split(path)[1])
+        prefix = _folder_prefix(self._split(path)[1])
         found = self._blobs_with_prefix(path, prefix, one_level=True)
         if not found and not self.is_folder(path):
             raise FileNotFoundError(path)
@@ -76,14 +76,14 @@ class AzureStore(RemoteStore):
 
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        prefix = _below(self._split(path)[1])
+        prefix = _folder_prefix(self._split(path)[1])
         for blob in self._blobs_with_prefix(path, prefix, one_level=True):
             name = blob.name[len(prefix) :].rstrip("/")
             yield name, -1 if blob.is_folder else blob.size, blob.modified_ms
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every blob below a folder."""
-        prefix = _below(self._split(path)[1])
+        prefix = _folder_prefix(self._split(path)[1])
         for blob in self._blobs_with_prefix(path, prefix):
             if not blob.is_folder:
                 tail = blob.name[len(prefix) :]
@@ -92,13 +92,13 @@ class AzureStore(RemoteStore):
     def delete_folder(self, path: str) -> None:
         """Remove every blob below a folder, and the folder."""
         with contextlib.suppress(FileNotFoundError):
-            below = self._blobs_with_prefix(path, _below(self._split(path)[1]))
+            below = self._blobs_with_prefix(path, _folder_prefix(self._split(path)[1]))
             self._remove(path, [blob.name for blob in below if not blob.is_folder])
             self._delete_markers(path)
 
     def _delete_one(self, path: str) -> None:
         # Older drivers take the name for a pattern.
-        container, key, _ = self._fs.split_path(self._at(path))
+        container, key, _ = self._fs.split_path(self._driver_path(path))
         if not key:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
 
@@ -111,19 +111,19 @@ class AzureStore(RemoteStore):
 
     def _put_new(self, path: str, data: bytes) -> None:
         with _missing_as_missing(path):
-            self._fs.pipe_file(self._at(path), data, overwrite=False)
+            self._fs.pipe_file(self._driver_path(path), data, overwrite=False)
 
     def _send_new(self, source: str, path: str) -> None:
         with _missing_as_missing(path):
             self._fs.put_file(
-                source, self._at(path), overwrite=False, max_concurrency=PARTS_AT_ONCE
+                source, self._driver_path(path), overwrite=False, max_concurrency=PARTS_AT_ONCE
             )
 
     def _delete_markers(self, path: str) -> None:
         key = self._split(path)[1]
         own = self._blobs_with_prefix(path, key, first_only=True) if key else []
         found = [
-            *self._blobs_with_prefix(path, _below(key)),
+            *self._blobs_with_prefix(path, _folder_prefix(key)),
             *(blob for blob in own if blob.name == key),
         ]
         folders = sorted((blob.name for blob in found if blob.is_folder), key=len, reverse=True)
@@ -132,7 +132,7 @@ class AzureStore(RemoteStore):
 
     def _split(self, path: str) -> tuple[str, str]:
         """The container and the blob's name, without slashes at its end."""
-        container, key, _ = self._fs.split_path(self._at(path).rstrip("/"))
+        container, key, _ = self._fs.split_path(self._driver_path(path).rstrip("/"))
         return container, key
 
     def _blobs_with_prefix(
@@ -175,7 +175,7 @@ class AzureStore(RemoteStore):
                 raise result
 
 
-def _below(key: str) -> str:
+def _folder_prefix(key: str) -> str:
     return f"{key}/" if key else ""
 
 

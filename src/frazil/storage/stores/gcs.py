@@ -25,12 +25,12 @@ class GcsStore(RemoteStore):
         info = self._info(path)
         if info is None or info["type"] == "directory":
             return info is not None
-        return any(True for _ in self._direct(path))
+        return any(True for _ in self._direct_children(path))
 
     def _info(self, path: str) -> Mapping[str, Any] | None:
         self._forget(path)
         try:
-            found: Mapping[str, Any] = self._fs.info(self._at(path))
+            found: Mapping[str, Any] = self._fs.info(self._driver_path(path))
         except FileNotFoundError:
             return None
         return found

@@ -42,7 +42,7 @@ class RemoteStore:
 
     def read(self, path: str) -> bytes:
         """The whole object."""
-        return cast(bytes, self._fs.cat_file(self._at(path)))
+        return cast(bytes, self._fs.cat_file(self._driver_path(path)))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """At most ``length`` bytes from ``offset``; none past the end."""
@@ -51,7 +51,9 @@ class RemoteStore:
             self.size(path)
             return b""
         try:
-            return cast(bytes, self._fs.cat_file(self._at(path), start=offset, end=offset + length))
+            return cast(
+                bytes, self._fs.cat_file(self._driver_path(path), start=offset, end=offset + length)
+            )
         except FileNotFoundError:
             raise
         except Exception:
@@ -62,7 +64,7 @@ class RemoteStore:
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable stream."""
-        return cast(BinaryIO, self._fs.open(self._at(path), "rb"))
+        return cast(BinaryIO, self._fs.open(self._driver_path(path), "rb"))
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object that must not exist; FileExistsError if it does."""
@@ -86,17 +88,17 @@ class RemoteStore:
     def replace(self, path: str, data: bytes) -> None:
         """Write an object, taking the place of one that is there."""
         self._make_parents(path)
-        self._fs.pipe_file(self._at(path), data)
+        self._fs.pipe_file(self._driver_path(path), data)
 
     def exists(self, path: str) -> bool:
         """Whether an object or folder has this name."""
         self._forget(path)
-        return bool(self._fs.exists(self._at(path)))
+        return bool(self._fs.exists(self._driver_path(path)))
 
     def size(self, path: str) -> int:
         """The length in bytes."""
         self._forget(path)
-        info = self._fs.info(self._at(path))
+        info = self._fs.info(self._driver_path(path))
         if info["type"] == "directory":
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return int(info["size"])
@@ -118,15 +120,15 @@ class RemoteStore:
             self._delete_one(found)
         if self._scheme in EXTRA_OF:
             self._delete_markers(path)
-        elif self._fs.isdir(self._at(path)):
-            self._fs.rm(self._at(path), recursive=True)
+        elif self._fs.isdir(self._driver_path(path)):
+            self._fs.rm(self._driver_path(path), recursive=True)
 
     def delete_empty_folder(self, path: str) -> None:
         """Remove a folder that holds nothing; OSError if it holds something."""
         if not self.is_folder(path):
             return
         if self._scheme not in EXTRA_OF:
-            self._fs.rmdir(self._at(path))
+            self._fs.rmdir(self._driver_path(path))
             return
         if any(self.children(path)):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
@@ -139,15 +141,15 @@ class RemoteStore:
 
     def move(self, source: str, target: str) -> None:
         """Give an object another name, taking the place of one that is there."""
-        self._fs.cp_file(self._at(source), self._at(target))
+        self._fs.cp_file(self._driver_path(source), self._driver_path(target))
         self._delete_one(source)
 
     def make_folder(self, path: str) -> None:
         """Make a folder where the store has folders; object stores need a marker object."""
         if self._scheme in EXTRA_OF:
-            self._fs.pipe_file(self._at(path).rstrip("/") + "/", b"")
+            self._fs.pipe_file(self._driver_path(path).rstrip("/") + "/", b"")
         else:
-            self._fs.makedirs(self._at(path), exist_ok=True)
+            self._fs.makedirs(self._driver_path(path), exist_ok=True)
 
     def marks(self, folder: str, names: Sequence[str]) -> Mapping[str, str] | None:
         """None: an object store tells of one object by a request."""
@@ -156,27 +158,27 @@ class RemoteStore:
     def is_folder(self, path: str) -> bool:
         """Whether objects lie below this name."""
         self._forget(path)
-        return bool(self._fs.isdir(self._at(path)))
+        return bool(self._fs.isdir(self._driver_path(path)))
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
-        found = list(self._direct(path))
+        found = list(self._direct_children(path))
         # Drivers list a file as itself.
         if not found and not self.is_folder(path):
             raise FileNotFoundError(path)
         yield from found
 
-    def _direct(self, path: str) -> Iterator[tuple[str, bool]]:
-        own = self._fs._strip_protocol(self._at(path)).strip("/")
-        for info in self._fs.ls(self._at(path), detail=True, refresh=True):
+    def _direct_children(self, path: str) -> Iterator[tuple[str, bool]]:
+        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
+        for info in self._fs.ls(self._driver_path(path), detail=True, refresh=True):
             name = info["name"].strip("/")
             if name != own:
                 yield name.rpartition("/")[2], info["type"] == "directory"
 
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        own = self._fs._strip_protocol(self._at(path)).strip("/")
-        for info in self._fs.ls(self._at(path), detail=True, refresh=True):
+        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
+        for info in self._fs.ls(self._driver_path(path), detail=True, refresh=True):
             name = info["name"].strip("/")
             if info["type"] == "directory":
                 yield name.rpartition("/")[2], -1, 0
@@ -186,8 +188,8 @@ class RemoteStore:
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every object below a folder."""
         self._forget(path)
-        own = self._fs._strip_protocol(self._at(path.rstrip("/")))
-        for name, info in self._fs.find(self._at(path), detail=True).items():
+        own = self._fs._strip_protocol(self._driver_path(path.rstrip("/")))
+        for name, info in self._fs.find(self._driver_path(path), detail=True).items():
             tail = name[len(own) :] if name.startswith(own) else None
             if tail and tail.startswith("/") and not tail.endswith("/"):
                 yield path.rstrip("/") + tail, int(info["size"]), _modified_ms(info)
@@ -197,11 +199,11 @@ class RemoteStore:
         # Drivers would delete the bucket, or send a request without a name.
         if self._scheme in EXTRA_OF and "/" not in path.partition("://")[2].rstrip("/"):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        self._fs.rm_file(self._at(path))
+        self._fs.rm_file(self._driver_path(path))
 
     def _put_new(self, path: str, data: bytes) -> None:
         """Write an object on the condition that its name is free."""
-        self._fs.pipe_file(self._at(path), data, mode="create")
+        self._fs.pipe_file(self._driver_path(path), data, mode="create")
 
     def _send_new(self, source: str, path: str) -> None:
         """Write an object from a local file, on the condition that its name is free."""
@@ -211,20 +213,20 @@ class RemoteStore:
             self._refuse_taken(path)
         asked = {"mode": "create", "max_concurrency": PARTS_AT_ONCE}
         options = {name: value for name, value in asked.items() if name in known}
-        self._fs.put_file(source, self._at(path), **options)
+        self._fs.put_file(source, self._driver_path(path), **options)
 
     def _refuse_taken(self, path: str) -> None:
-        if self._fs.exists(self._at(path)):
+        if self._fs.exists(self._driver_path(path)):
             raise FileExistsError(path)
 
     def _make_parents(self, path: str) -> None:
         if self._scheme not in EXTRA_OF:
-            self._fs.makedirs(self._at(parent_of(path)), exist_ok=True)
+            self._fs.makedirs(self._driver_path(parent_of(path)), exist_ok=True)
 
     def _delete_markers(self, path: str) -> None:
         """Remove the empty objects that stand for folders: this one and those below it."""
-        own = self._fs._strip_protocol(self._at(path.rstrip("/")))
-        found = self._fs.find(self._at(path), withdirs=True, detail=True)
+        own = self._fs._strip_protocol(self._driver_path(path.rstrip("/")))
+        found = self._fs.find(self._driver_path(path), withdirs=True, detail=True)
         folders = {
             name.rstrip("/")
             for name, info in found.items()
@@ -233,14 +235,14 @@ class RemoteStore:
         tails = {name[len(own) :] for name in folders if name.startswith(f"{own}/")}
         for tail in sorted({"", *tails}, key=len, reverse=True):
             with contextlib.suppress(FileNotFoundError):
-                self._fs.rm_file(f"{self._at(path).rstrip('/')}{tail}/")
+                self._fs.rm_file(f"{self._driver_path(path).rstrip('/')}{tail}/")
 
-    def _at(self, path: str) -> str:
+    def _driver_path(self, path: str) -> str:
         """The path as the driver spells it: drivers know schemes in lower case only."""
         return f"{self._scheme}:{path.partition(':')[2]}"
 
     def _forget(self, path: str) -> None:
-        self._fs.invalidate_cache(parent_of(self._at(path)))
+        self._fs.invalidate_cache(parent_of(self._driver_path(path)))
 
 
 @contextlib.contextmanager

@@ -138,7 +138,7 @@ class S3Store:
         A request for each beginning that their names have before a dot, beside each other.
         """
         bucket, key = _split(folder)
-        prefix = _below(key)
+        prefix = _folder_prefix(key)
         found = in_threads(
             lambda start: list(self._list(bucket, f"{prefix}{start}", at_most=_MARKED)),
             list(dict.fromkeys(f"{name.partition('.')[0]}." for name in names)),
@@ -185,14 +185,14 @@ class S3Store:
         """Remove every object below a folder, and the folder."""
         bucket, key = _split(path)
         with contextlib.suppress(FileNotFoundError):
-            keys = [found.key for found in self._list(bucket, _below(key))]
+            keys = [found.key for found in self._list(bucket, _folder_prefix(key))]
             for _, error in self._remove(bucket, keys):
                 raise error
 
     def delete_empty_folder(self, path: str) -> None:
         """Remove a folder that holds nothing; OSError if it holds something."""
         bucket, key = _split(path)
-        marker = _below(key)
+        marker = _folder_prefix(key)
         with contextlib.suppress(FileNotFoundError):
             found = [each.key for each in self._list(bucket, marker, at_most=2)]
             if any(each != marker for each in found):
@@ -262,7 +262,7 @@ class S3Store:
         """Make the empty object that stands for a folder."""
         bucket, key = _split(path)
         if key:
-            self._s3.write("put_object", Bucket=bucket, Key=_below(key), Body=b"")
+            self._s3.write("put_object", Bucket=bucket, Key=_folder_prefix(key), Body=b"")
         elif not self.is_folder(path):
             raise FileNotFoundError(path)
 
@@ -270,14 +270,14 @@ class S3Store:
         """Whether objects lie below this name, or it is an existing bucket's."""
         bucket, key = _split(path)
         try:
-            return any(True for _ in self._list(bucket, _below(key), at_most=1)) or not key
+            return any(True for _ in self._list(bucket, _folder_prefix(key), at_most=1)) or not key
         except FileNotFoundError:
             return False
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
         bucket, key = _split(path)
-        prefix, is_there = _below(key), not key
+        prefix, is_there = _folder_prefix(key), not key
         for found in self._list(bucket, prefix, one_level=True):
             is_there = True
             if name := _name_below(found, prefix):
@@ -288,7 +288,7 @@ class S3Store:
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
         bucket, key = _split(path)
-        prefix = _below(key)
+        prefix = _folder_prefix(key)
         for found in self._list(bucket, prefix, one_level=True):
             if name := _name_below(found, prefix):
                 yield name, -1 if found.is_folder else found.size, found.modified_ms
@@ -296,20 +296,20 @@ class S3Store:
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every object below a folder."""
         bucket, key = _split(path)
-        prefix = _below(key)
+        prefix = _folder_prefix(key)
         yield from _files(path, prefix, self._list(bucket, prefix))
 
     def list_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
         """(path, bytes, modified ms) as of `walk`; None where one request tells not all."""
         bucket, key = _split(path)
-        prefix = _below(key)
+        prefix = _folder_prefix(key)
         found = list(self._list(bucket, prefix, at_most=_LISTED_AT_ONCE))
         return None if len(found) == _LISTED_AT_ONCE else list(_files(path, prefix, found))
 
     def unfinished_uploads(self, path: str) -> Iterator[UnfinishedUpload]:
         """What was begun below a folder, and neither ended nor taken back."""
         bucket, key = _split(path)
-        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": _below(key)}
+        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": _folder_prefix(key)}
         while True:
             page = self._s3.ask("list_multipart_uploads", **asked)
             for each in page.get("Uploads", ()):
@@ -474,7 +474,7 @@ def _object(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _below(key: str) -> str:
+def _folder_prefix(key: str) -> str:
     return f"{key}/" if key else ""
 
 

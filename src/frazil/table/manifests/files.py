@@ -122,7 +122,7 @@ class ManifestFiles:
         manifest = source.manifest
         entries = entry_rows(
             source.entries[rows],
-            source.flat,
+            source.flat_schema,
             metadata.spec_by_id(manifest.partition_spec_id),
             metadata.schema,
             file=manifest.manifest_path,
