@@ -151,7 +151,7 @@ def matched(
 ) -> pl.DataFrame:
     """Every pair of a data file and a delete that applies to it."""
     found = match.match_deletes(frame_of(data), frame_of(deletes), specs=SPECS, schemas=[schema])
-    return found.index.expanded()
+    return found.index.expanded_pairs()
 
 
 def within_bounds(path: str, file: DataFile) -> bool:
@@ -278,7 +278,7 @@ def test_equality_deletes_apply_where_no_manifest_has_bounds() -> None:
     found = match.match_deletes(
         data.drop(bounds), deletes.drop(bounds), specs=SPECS, schemas=[SCHEMA]
     )
-    assert found.index.expanded().rows() == [(0, 0)]
+    assert found.index.expanded_pairs().rows() == [(0, 0)]
 
 
 BOUNDS = {
@@ -379,9 +379,9 @@ def test_runs_hold_what_scope_and_number_say(draw: st.DataObject, most_pairs: in
         exact = _index(data, deletes)
         patched.setattr(match, "_MOST_PAIRS", most_pairs)
         index = _index(data, deletes)
-    pairs = set(index.expanded().rows())
-    assert set(exact.expanded().rows()) <= pairs <= by_rule
-    assert set(exact.expanded().rows()) == {
+    pairs = set(index.expanded_pairs().rows())
+    assert set(exact.expanded_pairs().rows()) <= pairs <= by_rule
+    assert set(exact.expanded_pairs().rows()) == {
         (i, j)
         for i, j in by_rule
         if within_bounds(data[i].data_file.file_path, deletes[j].data_file)
@@ -390,11 +390,12 @@ def test_runs_hold_what_scope_and_number_say(draw: st.DataObject, most_pairs: in
         assert not index.runs or index.pair_count == len(pairs)
     wanted = pl.Series(draw.draw(st.lists(st.integers(0, 8), unique=True)), dtype=pl.Int64)
     _is_alike(index, pairs)
-    _is_alike(index.on(wanted), {(f, d) for f, d in pairs if f in wanted})
-    _is_alike(index.of(wanted), {(f, d) for f, d in pairs if d in wanted})
-    _is_alike(index.without(wanted), {(f, d) for f, d in pairs if d not in wanted})
+    _is_alike(index.for_files(wanted), {(f, d) for f, d in pairs if f in wanted})
+    _is_alike(index.for_deletes(wanted), {(f, d) for f, d in pairs if d in wanted})
+    _is_alike(index.without_deletes(wanted), {(f, d) for f, d in pairs if d not in wanted})
     _is_alike(
-        index.on(wanted).of(wanted), {(f, d) for f, d in pairs if f in wanted and d in wanted}
+        index.for_files(wanted).for_deletes(wanted),
+        {(f, d) for f, d in pairs if f in wanted and d in wanted},
     )
     values = pl.Series([3**place for place in range(len(deletes))], dtype=pl.Int64)
     sums: dict[int, int] = {}
@@ -409,7 +410,7 @@ def _index(data: Any, deletes: Any) -> DeleteIndex:
 
 
 def _is_alike(index: DeleteIndex, pairs: set[tuple[int, int]]) -> None:
-    assert index.expanded().rows() == sorted(pairs)
+    assert index.expanded_pairs().rows() == sorted(pairs)
     assert index.pair_count == len(pairs)
     assert index.is_empty is (not pairs)
     assert index.ordinals().to_list() == sorted({file for file, _ in pairs})
@@ -451,7 +452,9 @@ def test_sixty_million_pairs_take_no_more_room_than_their_files_and_deletes() ->
     seconds = time.perf_counter() - start
     assert index.pair_count == files * deletes // partitions
     assert index.size_in_bytes < 32 * (files + deletes)
-    assert index.on(pl.Series([17])).deletes().to_list() == list(range(1, deletes, partitions))
+    assert index.for_files(pl.Series([17])).deletes().to_list() == list(
+        range(1, deletes, partitions)
+    )
     assert seconds < 30  # about 0.1 s on an idle machine; pair by pair it would take minutes
 
 

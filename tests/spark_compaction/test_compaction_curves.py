@@ -219,8 +219,8 @@ def test_runs_and_pairs_say_the_same(seed):
     start = random.integers(0, 30, 20)
     runs = Runs(np.arange(20), random.permutation(40), start, start + random.integers(1, 10, 20))
     singles = DeleteIndex.of_pairs(random.integers(0, 40, 10), np.arange(20, 30))
-    index = singles.beside(DeleteIndex.of_runs(runs))
-    pairs = index.expanded()
+    index = singles.union(DeleteIndex.of_runs(runs))
+    pairs = index.expanded_pairs()
     expanded = DeleteIndex.of_pairs(pairs["ordinal"].to_numpy(), pairs["delete"].to_numpy())
     found, expected = (
         delete_load(plan_of(each, files, deletes)).sort("ordinal") for each in (index, expanded)

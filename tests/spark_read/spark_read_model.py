@@ -252,7 +252,7 @@ def plan_of(
         residual=AlwaysTrue(),
         files=pl.DataFrame(list(files), schema_overrides=FILE_TYPES),
         deletes=pl.DataFrame(list(deletes), schema=DELETE_TYPES),
-        delete_index=DeleteIndex.none() if index is None else index,
+        delete_index=DeleteIndex.empty() if index is None else index,
     )
 
 

@@ -105,7 +105,7 @@ def appended_files(
         manifests=manifests,
         statistics=statistics,
     )
-    return whole.where_files(_among(whole.files, _listings(entries.filter(is_added))))
+    return whole.where_files(_counted_rows(whole.files, _listings(entries.filter(is_added))))
 
 
 def changed_files(
@@ -132,23 +132,32 @@ def changed_files(
     planner = _Planner(metadata, snapshot, io, where, schema)
     data, parents_data = _data(manifests), _data(parents)
     deletes, parents_deletes = _deletes(manifests), _deletes(parents)
-    only_here, only_there = _without(data, parents_data), _without(parents_data, data)
-    live_here, live_there = _live(loader, only_here), _live(loader, only_there)
-    added = _more(live_here, live_there)
-    removed = _more(live_there, live_here)
-    gone, come = _without(parents_deletes, deletes), _without(deletes, parents_deletes)
+    only_here, only_there = (
+        _unshared_manifests(data, parents_data),
+        _unshared_manifests(parents_data, data),
+    )
+    live_here, live_there = (
+        _load_live_entries(loader, only_here),
+        _load_live_entries(loader, only_there),
+    )
+    added = _surplus_files(live_here, live_there)
+    removed = _surplus_files(live_there, live_here)
+    gone, come = (
+        _unshared_manifests(parents_deletes, deletes),
+        _unshared_manifests(deletes, parents_deletes),
+    )
     before = after = planner.plan([])
     touched = _touched_paths(loader, planner, data, come, gone)
     if len(touched):
-        holding = _holding(loader, data, touched)
+        holding = _holding_manifests(loader, data, touched)
         after = planner.plan([*holding, *deletes])
         before = planner.plan([*holding, *parents_deletes])
-        common = ~_among(after.files, added)
+        common = ~_counted_rows(after.files, added)
         before, after = before.where_files(common), after.where_files(common)
     return ChangedFiles(
         snapshot=snapshot,
-        added=_only(planner, only_here, deletes, added),
-        removed=_only(planner, only_there, parents_deletes, removed),
+        added=_plan_of_files(planner, only_here, deletes, added),
+        removed=_plan_of_files(planner, only_there, parents_deletes, removed),
         deleted=_rows_taken_by(after, before),
         restored=_rows_taken_by(before, after),
     )
@@ -175,7 +184,7 @@ class _Planner:
         )
 
 
-def _only(
+def _plan_of_files(
     planner: _Planner,
     data: Sequence[ManifestFile],
     deletes: Sequence[ManifestFile],
@@ -185,7 +194,7 @@ def _only(
     if wanted.is_empty():
         return planner.plan([])
     whole = planner.plan([*data, *deletes])
-    return whole.where_files(_among(whole.files, wanted))
+    return whole.where_files(_counted_rows(whole.files, wanted))
 
 
 def _touched_paths(
@@ -196,8 +205,8 @@ def _touched_paths(
     only_there: Sequence[ManifestFile],
 ) -> pl.Series:
     """Paths of data files that a delete which came or went may apply to."""
-    keys_here = _live(loader, only_here).select(_DELETE).unique()
-    keys_there = _live(loader, only_there).select(_DELETE).unique()
+    keys_here = _load_live_entries(loader, only_here).select(_DELETE).unique()
+    keys_there = _load_live_entries(loader, only_there).select(_DELETE).unique()
     paths = [pl.Series("file_path", [], dtype=pl.String)]
     for manifests, keys, others in (
         (only_here, keys_here, keys_there),
@@ -208,7 +217,7 @@ def _touched_paths(
             continue
         matched = planner.plan([*data, *manifests])
         which = matched.deletes.join(changed, on=_DELETE, how="semi", nulls_equal=True)
-        index = matched.delete_index.of(which["delete"])
+        index = matched.delete_index.for_deletes(which["delete"])
         paths.append(matched.restricted_to(index.ordinals()).files["file_path"])
     return pl.concat(paths).unique()
 
@@ -221,11 +230,13 @@ def _rows_taken_by(whole: ScanPlan, other: ScanPlan) -> TakenRows:
         nulls_equal=True,
     )
     # Only where a delete is in both plans its files have to be compared.
-    here = whole.delete_index.of(both["delete"]).expanded()
-    there = other.delete_index.of(both["other"]).expanded().rename({"delete": "other"})
+    here = whole.delete_index.for_deletes(both["delete"]).expanded_pairs()
+    there = (
+        other.delete_index.for_deletes(both["other"]).expanded_pairs().rename({"delete": "other"})
+    )
     known = there.join(both.select("delete", "other"), on="other").select("ordinal", "delete")
     left = here.join(known, on=["ordinal", "delete"], how="anti")
-    index = whole.delete_index.without(both["delete"]).beside(DeleteIndex(left))
+    index = whole.delete_index.without_deletes(both["delete"]).union(DeleteIndex(left))
     ordinals = index.ordinals()
     return TakenRows(
         replace(whole, delete_index=index).restricted_to(ordinals),
@@ -241,19 +252,19 @@ def _deletes(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
     return [each for each in manifests if each.content is ManifestContent.DELETES]
 
 
-def _without(
+def _unshared_manifests(
     manifests: Sequence[ManifestFile], others: Sequence[ManifestFile]
 ) -> list[ManifestFile]:
     known = {each.manifest_path for each in others}
     return [each for each in manifests if each.manifest_path not in known]
 
 
-def _live(loader: ManifestLoader, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+def _load_live_entries(loader: ManifestLoader, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
     frames = loader.entries([each for each in manifests if each.has_live_files])
     return live_entries(concat_entries(frames)) if frames else no_entries()
 
 
-def _holding(
+def _holding_manifests(
     loader: ManifestLoader, manifests: Sequence[ManifestFile], paths: pl.Series
 ) -> list[ManifestFile]:
     """The manifests that have a live file of one of these paths."""
@@ -272,14 +283,14 @@ def _listings(entries: pl.DataFrame) -> pl.DataFrame:
     return entries.group_by(_FILE).agg(pl.len().cast(pl.Int64).alias("count"))
 
 
-def _more(entries: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+def _surplus_files(entries: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """The files that are listed more often here, with how much more often."""
     joined = _listings(entries).join(_listings(others), on=_FILE, how="left", suffix="_there")
     more = pl.col("count") - pl.col("count_there").fill_null(0)
     return joined.select(*_FILE, more.alias("count")).filter(pl.col("count") > 0)
 
 
-def _among(files: pl.DataFrame, counted: pl.DataFrame) -> pl.Series:
+def _counted_rows(files: pl.DataFrame, counted: pl.DataFrame) -> pl.Series:
     """True for the first so many rows of each counted file."""
     numbered = files.select(*_FILE, pl.int_range(pl.len()).over(_FILE).alias("nth"))
     joined = numbered.join(counted, on=_FILE, how="left", maintain_order="left")
@@ -320,7 +331,7 @@ def _vectors(plan: ScanPlan) -> pl.DataFrame:
     index = plan.delete_index
     each = pl.repeat(1, len(plan.deletes), dtype=pl.Int64, eager=True)
     counts = index.sums(plan.deletes["delete"], each)
-    alone = index.on(counts.filter(pl.col("sum") == 1)["ordinal"]).expanded()
+    alone = index.for_files(counts.filter(pl.col("sum") == 1)["ordinal"]).expanded_pairs()
     columns = ["file_path", "record_count", "content_offset", "content_size_in_bytes"]
     vectors = plan.deletes.filter(pl.col("file_format") == "puffin").select("delete", *columns)
     return alone.join(vectors, on="delete").drop("delete")

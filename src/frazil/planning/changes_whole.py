@@ -152,8 +152,8 @@ def _differences(
                 place=place,
                 snapshot=each.snapshot,
                 is_under_deletes=bool(deletes),
-                here=_only(here, there),
-                there=_only(there, here),
+                here=_unshared_manifests(here, there),
+                there=_unshared_manifests(there, here),
             )
 
 
@@ -161,7 +161,7 @@ def _paths(manifests: Sequence[ManifestFile], content: ManifestContent) -> set[s
     return {each.manifest_path for each in manifests if each.content is content}
 
 
-def _only(
+def _unshared_manifests(
     manifests: Sequence[ManifestFile], others: Sequence[ManifestFile]
 ) -> tuple[ManifestFile, ...]:
     known = _paths(others, ManifestContent.DATA)
@@ -253,7 +253,7 @@ def _wanted_files(whole: ScanPlan, wanted: pl.DataFrame) -> WholeFiles:
         whole,
         files=numbered.select(files.columns),
         deletes=whole.deletes.clear(),
-        delete_index=DeleteIndex.none(),
+        delete_index=DeleteIndex.empty(),
         skipped=(),
     )
     return WholeFiles(chosen, rows[CHANGE])

@@ -362,7 +362,7 @@ class Pruner:
         """Whether the partition summaries of each manifest leave room for a match."""
         return may_match_manifests(self.bound, manifests, self.specs, self.schema)
 
-    def projected(self, spec: PartitionSpec) -> Expression:
+    def partition_predicate(self, spec: PartitionSpec) -> Expression:
         """The predicate on the partitions of a spec."""
         return inclusive(self.bound, spec, self.schema)
 
@@ -392,7 +392,7 @@ class Pruner:
             places = np.repeat(np.asarray(indexes, dtype=np.int32) + first, lengths)
             together = concat_entries([entries[i] for i in indexes])
             files = live_entries(together.with_columns(pl.Series("manifest", places, pl.Int32)))
-            found, left_out = self._matching(files, self.specs[spec_id])
+            found, left_out = self._matching_files(files, self.specs[spec_id])
             kept.append(_needed_columns(found, columns))
             skipped += left_out
         if not kept:
@@ -400,9 +400,9 @@ class Pruner:
         files = concat_entries(kept)
         if len(kept) > 1:
             files = files.sort("manifest", maintain_order=True)
-        return KeptFiles(files, _in_all(skipped))
+        return KeptFiles(files, _totals_by_reason(skipped))
 
-    def _matching(
+    def _matching_files(
         self, files: pl.DataFrame, spec: PartitionSpec
     ) -> tuple[pl.DataFrame, list[Skipped]]:
         skipped: list[Skipped] = []
@@ -427,7 +427,7 @@ class Pruner:
         if reason is SkipReason.EMPTY:
             return files["record_count"] != 0
         if reason is SkipReason.PARTITION_VALUE:
-            return keeps_partitions(self.projected(spec), files)
+            return keeps_partitions(self.partition_predicate(spec), files)
         return may_match(self.bound, spec, self.schema, files)
 
 
@@ -438,7 +438,7 @@ def _no_files() -> pl.DataFrame:
     )
 
 
-def _in_all(skipped: Iterable[Skipped]) -> tuple[Skipped, ...]:
+def _totals_by_reason(skipped: Iterable[Skipped]) -> tuple[Skipped, ...]:
     """Single files that are left out, once for each reason, in the order of the tests."""
     found = list(skipped)
     return tuple(
@@ -561,7 +561,7 @@ def _data_files(
     if not found:
         return pruner.files((), (), columns=columns)
     skipped = [each for part in found for each in part.skipped]
-    return KeptFiles(concat_entries([part.files for part in found]), _in_all(skipped))
+    return KeptFiles(concat_entries([part.files for part in found]), _totals_by_reason(skipped))
 
 
 def _delete_entries(
@@ -580,7 +580,7 @@ def _delete_entries(
     for spec_id, members in groups.items():
         deletes = live_entries(concat_entries(members))
         if not deletes.is_empty():
-            keep = keeps_partitions(pruner.projected(pruner.specs[spec_id]), deletes)
+            keep = keeps_partitions(pruner.partition_predicate(pruner.specs[spec_id]), deletes)
             found.append(deletes.filter(keep))
     deletes = concat_entries(found) if found else live_entries(concat_entries(frames))
     paths = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
@@ -624,7 +624,7 @@ def _deletes_that_apply(
     scoped = deletes.with_columns(matched.delete_scope.alias("scope"))
     if used.all():
         return scoped, matched.index
-    return scoped.filter(pl.Series(used)), matched.index.renumbered(np.cumsum(used) - 1)
+    return scoped.filter(pl.Series(used)), matched.index.with_numbers(np.cumsum(used) - 1)
 
 
 def _with_places(name: str, files: pl.DataFrame) -> pl.DataFrame:

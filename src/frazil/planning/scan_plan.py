@@ -155,7 +155,7 @@ class ScanPlan(ShownInNotebooks):
                 pl.lit(True).alias("all_rows_match"),
             ),
             deletes=pl.DataFrame(schema={"delete": pl.Int64(), **_STATED, **_INHERITED, **_DELETE}),
-            delete_index=DeleteIndex.none(),
+            delete_index=DeleteIndex.empty(),
         )
 
     @property
@@ -203,12 +203,12 @@ class ScanPlan(ShownInNotebooks):
     def where_files(self, keep: pl.Series) -> ScanPlan:
         """Return the plan of the files for which `keep` is true; see `restricted_to`."""
         files = self.files.filter(keep)
-        index = self.delete_index.on(files["ordinal"])
+        index = self.delete_index.for_files(files["ordinal"])
         return replace(self, files=files, delete_index=index, skipped=())
 
     def deletes_of(self, ordinal: int) -> pl.DataFrame:
         """Return the delete files that apply to one data file."""
-        which = self.delete_index.on(pl.Series([ordinal])).deletes()
+        which = self.delete_index.for_files(pl.Series([ordinal])).deletes()
         return self.deletes.filter(pl.col("delete").is_in(which.implode()))
 
     @property
@@ -217,7 +217,7 @@ class ScanPlan(ShownInNotebooks):
 
         It is made at each call and may be as large as both counts multiplied.
         """
-        return self.delete_index.expanded()
+        return self.delete_index.expanded_pairs()
 
     def to_polars(self) -> pl.DataFrame:
         """Return the data files, with the rows of `deletes` that apply to each as a list."""
@@ -248,15 +248,15 @@ class ScanPlan(ShownInNotebooks):
         ]
         lines += [f"  skipped   {_text_of_skipped(each)}" for each in self.skipped]
         if not isinstance(self.where, AlwaysTrue):
-            lines.append(f"  where     {_short(self.where)}")
+            lines.append(f"  where     {_short_text(self.where)}")
         if isinstance(self.residual, SparkCondition):
-            lines.append(f"  residual  {_short(self.residual)}")
+            lines.append(f"  residual  {_short_text(self.residual)}")
         elif not isinstance(self.where, AlwaysTrue):
             decided = int(self.files["all_rows_match"].sum())
             if isinstance(self.residual, AlwaysTrue):
                 lines.append("  residual  none: every row of these files matches")
             else:
-                lines.append(f"  residual  {_short(self.residual)}")
+                lines.append(f"  residual  {_short_text(self.residual)}")
                 lines.append(f"            {_count(decided, 'file')} of them need no check")
         return "\n".join(lines)
 
@@ -276,6 +276,6 @@ def _text_of_skipped(skipped: Skipped) -> str:
     return f"{files}{size}{where} by {skipped.reason}"
 
 
-def _short(expression: Expression) -> str:
+def _short_text(expression: Expression) -> str:
     text = expression.to_sql()
     return text if len(text) <= 400 else f"{text[:400]}…"

@@ -86,7 +86,7 @@ def count_rows(
     if len(opened) == len(data) and len(batches) < 2:
         return count_planned(whole_plan(), schema=schema, specs=specs)
 
-    def counted(some: Sequence[ManifestFile]) -> CountedRows:
+    def count_part(some: Sequence[ManifestFile]) -> CountedRows:
         """The rows of the files of some manifests."""
         planned = plan(
             metadata, snapshot, io, where=where, schema=schema, manifests=[*some, *deletes]
@@ -96,7 +96,7 @@ def count_rows(
     unanswered: list[ManifestFile] = []
     rest: ScanPlan | None = None
     for batch in batches:
-        found = counted(batch)
+        found = count_part(batch)
         known += found.known
         if found.rest is not None:
             rest = found.rest
@@ -105,7 +105,7 @@ def count_rows(
             unanswered += [each for each in batch if each.manifest_path in paths]
     if len(batches) > 1 and unanswered:
         # One plan for a scan of all: only manifests with such files are planned again.
-        rest = counted(unanswered).rest
+        rest = count_part(unanswered).rest
     return CountedRows(known, rest)
 
 

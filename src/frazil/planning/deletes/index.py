@@ -35,7 +35,7 @@ class DeleteIndex:
     runs: tuple[Runs, ...] = ()
 
     @classmethod
-    def none(cls) -> DeleteIndex:
+    def empty(cls) -> DeleteIndex:
         """No delete applies."""
         return cls(pl.DataFrame(schema=PAIRS_SCHEMA))
 
@@ -47,7 +47,7 @@ class DeleteIndex:
     @classmethod
     def of_runs(cls, *runs: Runs) -> DeleteIndex:
         """The index of runs, without those that are empty."""
-        return _index(cls.none().pairs, [run.where(run.lengths > 0) for run in runs])
+        return _index(cls.empty().pairs, [run.filter(run.lengths > 0) for run in runs])
 
     @property
     def is_empty(self) -> bool:
@@ -56,7 +56,7 @@ class DeleteIndex:
 
     @property
     def pair_count(self) -> int:
-        """How many pairs `expanded` would have."""
+        """How many pairs `expanded_pairs` would have."""
         return len(self.pairs) + sum(int(run.lengths.sum()) for run in self.runs)
 
     @property
@@ -72,30 +72,30 @@ class DeleteIndex:
         """Return the deletes that apply to a file, ascending, each once."""
         return _distinct("delete", self.pairs["delete"], [run.deletes for run in self.runs])
 
-    def on(self, ordinals: pl.Series) -> DeleteIndex:
+    def for_files(self, ordinals: pl.Series) -> DeleteIndex:
         """Return what applies to these data files."""
         wanted = ordinals.cast(pl.Int64).unique()
         pairs = self.pairs.filter(pl.col("ordinal").is_in(wanted.implode()))
-        return _index(pairs, [run.on(wanted.to_numpy()) for run in self.runs])
+        return _index(pairs, [run.for_files(wanted.to_numpy()) for run in self.runs])
 
-    def of(self, deletes: pl.Series) -> DeleteIndex:
+    def for_deletes(self, deletes: pl.Series) -> DeleteIndex:
         """Return what these deletes apply to."""
         wanted = deletes.cast(pl.Int64).unique()
         pairs = self.pairs.filter(pl.col("delete").is_in(wanted.implode()))
-        return _index(pairs, [run.of(wanted.to_numpy()) for run in self.runs])
+        return _index(pairs, [run.for_deletes(wanted.to_numpy()) for run in self.runs])
 
-    def without(self, deletes: pl.Series) -> DeleteIndex:
+    def without_deletes(self, deletes: pl.Series) -> DeleteIndex:
         """Return what all other deletes apply to."""
         left = self.deletes()
-        return self.of(left.filter(~left.is_in(deletes.cast(pl.Int64).unique().implode())))
+        return self.for_deletes(left.filter(~left.is_in(deletes.cast(pl.Int64).unique().implode())))
 
-    def beside(self, *others: DeleteIndex) -> DeleteIndex:
+    def union(self, *others: DeleteIndex) -> DeleteIndex:
         """Return this and what other indexes say; no pair may be in two of them."""
         every = (self, *others)
         pairs = pl.concat([each.pairs for each in every])
         return DeleteIndex(pairs, tuple(run for each in every for run in each.runs))
 
-    def renumbered(self, deletes: Integers) -> DeleteIndex:
+    def with_numbers(self, deletes: Integers) -> DeleteIndex:
         """Return the same with other numbers of the deletes.
 
         Args:
@@ -117,7 +117,9 @@ class DeleteIndex:
         Returns:
             `ordinal`, ascending, and `sum`.
         """
-        known = np.zeros(1 + max(_last(deletes), _last(self.deletes())), dtype=np.int64)
+        known = np.zeros(
+            1 + max(_highest_ordinal(deletes), _highest_ordinal(self.deletes())), dtype=np.int64
+        )
         known[deletes.to_numpy()] = values.fill_null(0).cast(pl.Int64).to_numpy()
         of_pairs = pl.Series("sum", known[self.pairs["delete"].to_numpy()])
         parts = [self.pairs.select("ordinal", of_pairs)]
@@ -127,10 +129,10 @@ class DeleteIndex:
             parts.append(part.filter(pl.col("ordinal").is_in(pl.Series(run.files()).implode())))
         return pl.concat(parts).group_by("ordinal").agg(pl.col("sum").sum()).sort("ordinal")
 
-    def expanded(self) -> pl.DataFrame:
+    def expanded_pairs(self) -> pl.DataFrame:
         """Return every pair of `ordinal` and `delete`, sorted by both.
 
-        Ask for it of few files or deletes (see `on` and `of`): it grows with their product.
+        Ask for few files or deletes (`for_files` and `for_deletes`): it grows with their product.
         """
         found = [run.pairs() for run in self.runs]
         rows = np.concatenate([self.pairs["ordinal"].to_numpy(), *(rows for rows, _ in found)])
@@ -146,7 +148,7 @@ def _index(pairs: pl.DataFrame, runs: list[Runs]) -> DeleteIndex:
     return DeleteIndex(pairs, tuple(run for run in runs if len(run.deletes)))
 
 
-def _last(ordinals: pl.Series) -> int:
+def _highest_ordinal(ordinals: pl.Series) -> int:
     return -1 if ordinals.is_empty() else int(str(ordinals.max()))
 
 

@@ -86,10 +86,10 @@ def match_deletes(
         none = (
             pl.repeat(NO_SCOPE, len(each), dtype=pl.Int64, eager=True) for each in (data, deletes)
         )
-        return MatchedDeletes(DeleteIndex.none(), *none)
+        return MatchedDeletes(DeleteIndex.empty(), *none)
     data_scope, delete_scope = scopes(data, deletes, specs)
     found = OwnDeletes.of(deletes)
-    position, vector, own = found.position, found.vector, found.own
+    position, vector, own = found.position, found.vector, found.own_rows
     refuse(found.of_vectors(deletes), deletes)
     matcher = _Matcher(data, deletes, data_scope, delete_scope)
     rows, files = matcher.by_path(np.flatnonzero(own), found.about)
@@ -102,10 +102,10 @@ def match_deletes(
     everywhere = [id_ for id_, spec in specs.items() if spec.is_unpartitioned]
     global_ = ~position & np.isin(deletes["spec_id"].to_numpy(), everywhere)
     metrics = _EqualityMetrics(data, deletes, schemas)
-    parts.append(matcher.everywhere(np.flatnonzero(global_), metrics))
+    parts.append(matcher.match_everywhere(np.flatnonzero(global_), metrics))
     parts.append(matcher.by_equality(np.flatnonzero(~position & ~global_), metrics))
     return MatchedDeletes(
-        DeleteIndex.none().beside(*parts),
+        DeleteIndex.empty().union(*parts),
         pl.Series(data_scope),
         pl.Series(np.where(global_, GLOBAL_SCOPE, delete_scope)),
     )
@@ -152,7 +152,7 @@ class _Matcher:
             free: the data files that position deletes apply to.
         """
         if not len(which):
-            return DeleteIndex.none()
+            return DeleteIndex.empty()
         ranks, lower, upper = self._path_ranks(which)
         order = np.lexsort((ranks, self.data_scope))
         stride = len(self.data) + 2
@@ -176,13 +176,13 @@ class _Matcher:
             return rows[keep], files[keep]
 
         return _pairs(
-            whole.on(np.flatnonzero(free)),
+            whole.for_files(np.flatnonzero(free)),
             [named],
             lambda rows, files: free[rows] & (numbers[rows] <= limits[files]),
             possible,
         )
 
-    def everywhere(self, which: Integers, metrics: _EqualityMetrics) -> DeleteIndex:
+    def match_everywhere(self, which: Integers, metrics: _EqualityMetrics) -> DeleteIndex:
         """Equality deletes of the whole table: strictly older data files (rule 178)."""
         return self._by_keys(which, np.zeros_like(self.data_scope), np.zeros_like(which), metrics)
 
@@ -194,11 +194,11 @@ class _Matcher:
         self, which: Integers, scope: Integers, scopes: Integers, metrics: _EqualityMetrics
     ) -> DeleteIndex:
         if not len(which):
-            return DeleteIndex.none()
+            return DeleteIndex.empty()
         numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
         return _pairs(
             older_files(scope, numbers, deletes=which, scopes=scopes, limits=limits[which]),
-            list(metrics.overlapping(scope, which, scopes)),
+            list(metrics.overlapping_runs(scope, which, scopes)),
             lambda rows, files: numbers[rows] < limits[files],
             metrics.possible,
         )
@@ -239,7 +239,7 @@ def _pairs(
         possible: leaves out pairs by their metrics.
     """
     deletes = whole.deletes
-    candidates = list(shortest([whole, *(run.of(deletes) for run in narrower)], deletes))
+    candidates = list(shortest([whole, *(run.for_deletes(deletes) for run in narrower)], deletes))
     share = _MOST_PAIRS // max(len(deletes), 1)
     if sum(int(run.lengths.sum()) for run in candidates) <= _MOST_PAIRS:
         share = _MOST_PAIRS
@@ -247,12 +247,12 @@ def _pairs(
     many: list[Integers] = []
     for run in candidates:
         is_short = run.lengths <= share
-        rows, files = run.where(is_short).pairs()
+        rows, files = run.filter(is_short).pairs()
         keep = applies(rows, files)
         found.append(DeleteIndex.of_pairs(*possible(rows[keep], files[keep])))
         many.append(run.deletes[~is_short])
-    kept = whole.of(np.concatenate(many)) if many else whole
-    return DeleteIndex.none().beside(*found, DeleteIndex.of_runs(kept))
+    kept = whole.for_deletes(np.concatenate(many)) if many else whole
+    return DeleteIndex.empty().union(*found, DeleteIndex.of_runs(kept))
 
 
 class _EqualityMetrics:
@@ -275,7 +275,7 @@ class _EqualityMetrics:
         for ids, member in self._of_list.items():
             pairs = np.flatnonzero(member[files])
             for field_id in ids:
-                known = self._of(field_id)
+                known = self._ranges_of(field_id)
                 if known is None or not len(pairs):
                     continue
                 may = _may_share(known[0], known[1], rows[pairs], files[pairs])
@@ -283,12 +283,14 @@ class _EqualityMetrics:
                 pairs = pairs[may]
         return rows[keep], files[keep]
 
-    def overlapping(self, scope: Integers, deletes: Integers, scopes: Integers) -> Iterator[Runs]:
+    def overlapping_runs(
+        self, scope: Integers, deletes: Integers, scopes: Integers
+    ) -> Iterator[Runs]:
         """For each equality column, runs of the data files whose bounds leave room."""
         for ids, member in self._of_list.items():
             listed = member[deletes]
             for field_id in ids:
-                known = self._of(field_id)
+                known = self._ranges_of(field_id)
                 if known is None or not listed.any():
                     continue
                 runs = overlapping_files(
@@ -301,7 +303,7 @@ class _EqualityMetrics:
                 if runs is not None:
                     yield runs
 
-    def _of(self, field_id: int) -> tuple[Ranges, Ranges] | None:
+    def _ranges_of(self, field_id: int) -> tuple[Ranges, Ranges] | None:
         if field_id not in self._ranges:
             ref = _reference(field_id, self._schemas)
             self._ranges[field_id] = (

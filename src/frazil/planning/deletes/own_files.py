@@ -73,7 +73,7 @@ class OwnDeletes:
         return cls(referenced_data_files(deletes), position, vector)
 
     @property
-    def own(self) -> npt.NDArray[np.bool_]:
+    def own_rows(self) -> npt.NDArray[np.bool_]:
         """The rows of position deletes of one data file."""
         return np.asarray(self.position & self.about.is_not_null().to_numpy())
 
@@ -173,7 +173,7 @@ def contradictions(
     if deletes.is_empty():
         return []
     found = OwnDeletes.of(deletes)
-    rows, files = pairs_by_path(data, deletes, found.about, np.flatnonzero(found.own))
+    rows, files = pairs_by_path(data, deletes, found.about, np.flatnonzero(found.own_rows))
     data_scope, delete_scope = scopes(data, deletes, specs)
     apart = data_scope[rows] != delete_scope[files]
     without_ids = (int(row) for row in lacks_equality_ids(deletes).arg_true())

@@ -35,20 +35,20 @@ class Runs:
         """The memory that the runs take."""
         return sum(each.nbytes for each in (self.deletes, self.order, self.start, self.end))
 
-    def where(self, mask: npt.NDArray[np.bool_]) -> Runs:
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Runs:
         """The runs of some of the delete files."""
         return Runs(self.deletes[mask], self.order, self.start[mask], self.end[mask])
 
-    def of(self, deletes: Integers) -> Runs:
+    def for_deletes(self, deletes: Integers) -> Runs:
         """The runs of these delete files."""
-        return self.where(np.isin(self.deletes, deletes))
+        return self.filter(np.isin(self.deletes, deletes))
 
-    def on(self, rows: Integers) -> Runs:
+    def for_files(self, rows: Integers) -> Runs:
         """What the runs have of these data files; a run that has none of them is left out."""
         chosen = np.isin(self.order, rows)
         before = np.concatenate([[0], np.cumsum(chosen)])
         narrowed = Runs(self.deletes, self.order[chosen], before[self.start], before[self.end])
-        return narrowed.where(narrowed.lengths > 0)
+        return narrowed.filter(narrowed.lengths > 0)
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """For each data file of `order`, the sum of a value a run over the runs that hold it.
@@ -88,7 +88,7 @@ def shortest(runs: Sequence[Runs], deletes: Integers) -> Iterator[Runs]:
         length[place[is_shorter]] = some.lengths[is_shorter]
         chosen[place[is_shorter]] = number
     for number, some in enumerate(runs):
-        yield some.where(chosen[np.searchsorted(deletes, some.deletes)] == number)
+        yield some.filter(chosen[np.searchsorted(deletes, some.deletes)] == number)
 
 
 def older_files(

@@ -65,27 +65,27 @@ def _may_keep_value(leaf: Leaf, known: Ranges) -> pl.Series:
         return pl.Series([True]).new_from_index(0, len(rows))
     kind = leaf.bound_ref.type
     if not isinstance(kind, UUIDType):
-        return _between(leaf, lower, upper, lambda value: _literal(kind, value))
+        return _may_be_between(leaf, lower, upper, lambda value: _literal(kind, value))
     # Writers order UUIDs by bytes, as predicates do, or as Java does by two signed halves.
     if isinstance(leaf, Comparison) and leaf.op not in (Op.EQ, Op.NE):
         low, high = bounds_of_bytes(lower, upper)
-        return _between(leaf, low, high, unsigned_key)
+        return _may_be_between(leaf, low, high, unsigned_key)
     # Equality is the same in both orders: a value is excluded where both exclude it.
-    unsigned = _between(leaf, lower, upper, lambda value: value.bytes)
+    unsigned = _may_be_between(leaf, lower, upper, lambda value: value.bytes)
     unsigned |= (lower > upper).fill_null(False)
     low, high = signed_halves(lower), signed_halves(upper)
-    signed = _between(leaf, low, high, signed_key) | (low > high).fill_null(False)
+    signed = _may_be_between(leaf, low, high, signed_key) | (low > high).fill_null(False)
     return unsigned | signed
 
 
-def _between(
+def _may_be_between(
     leaf: Leaf, lower: pl.Series, upper: pl.Series, literal: Callable[[Any], Any]
 ) -> pl.Series:
     match leaf:
         case Comparison(op=op, literal=value):
             return _may_compare(op, _one(literal(value), lower), lower, upper)
         case In(values=values):
-            return _any_between(_many(map(literal, values), lower), lower, upper)
+            return _may_any_be_between(_many(map(literal, values), lower), lower, upper)
         case NotIn(values=values):
             listed = _many(map(literal, values), lower)
             return ~((lower == upper) & lower.is_in(listed.implode())).fill_null(False)
@@ -115,7 +115,7 @@ def _may_compare(op: Op, value: pl.Series, lower: pl.Series, upper: pl.Series) -
             return (upper >= value).fill_null(True)
 
 
-def _any_between(values: pl.Series, lower: pl.Series, upper: pl.Series) -> pl.Series:
+def _may_any_be_between(values: pl.Series, lower: pl.Series, upper: pl.Series) -> pl.Series:
     """Whether one of the sorted values lies within the bounds."""
     if len(values) <= _FEW_VALUES or values.dtype == pl.Boolean:
         each = (_may_compare(Op.EQ, values[i : i + 1], lower, upper) for i in range(len(values)))

@@ -99,7 +99,7 @@ def labelled_files(parts: Sequence[Part]) -> LabelledFiles:
     """The files of parts, at least one."""
     read = _merge_plans([part.plan for part in parts])
     base = _merge_plans(
-        [part.base or replace(part.plan, delete_index=DeleteIndex.none()) for part in parts]
+        [part.base or replace(part.plan, delete_index=DeleteIndex.empty()) for part in parts]
     )
     labels = pl.concat([_labels(part) for part in parts])
     ordinals = read.files.select("ordinal")

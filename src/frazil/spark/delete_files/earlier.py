@@ -248,5 +248,5 @@ def _earlier(plan: ScanPlan, ordinals: pl.Series, carried: CarriedDeletes) -> pl
         deletes = deletes.clear()
     elif carried is CarriedDeletes.OF_ONE_FILE:
         deletes = deletes.filter(pl.col(ABOUT).is_not_null())
-    pairs = plan.delete_index.of(deletes["delete"]).on(ordinals).expanded()
+    pairs = plan.delete_index.for_deletes(deletes["delete"]).for_files(ordinals).expanded_pairs()
     return pairs.join(deletes, on="delete", maintain_order="left")

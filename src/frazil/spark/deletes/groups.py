@@ -68,14 +68,14 @@ def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[Delete
             file=broken["file_path"][0],
             field="equality_ids",
         )
-    by_position = index.of(deletes.filter(~is_equality)["delete"])
+    by_position = index.for_deletes(deletes.filter(~is_equality)["delete"])
     members_of = {
         str(key): members
         for (key,), members in deletes.filter(is_equality)
         .sort("key")
         .group_by("key", maintain_order=True)
     }
-    by_keys = {key: index.of(members["delete"]) for key, members in members_of.items()}
+    by_keys = {key: index.for_deletes(members["delete"]) for key, members in members_of.items()}
     # Files older than every delete need no look at numbers; streams of changes leave both kinds.
     number = pl.col("sequence_number")
     is_older = [number < members["sequence_number"].min() for members in members_of.values()]
@@ -140,7 +140,7 @@ def _is_under(index: DeleteIndex) -> pl.Expr:
 def _equality(
     key: str, deletes: pl.DataFrame, index: DeleteIndex, files: pl.DataFrame
 ) -> EqualityDeletes:
-    here = index.on(files["ordinal"]).deletes()
+    here = index.for_files(files["ordinal"]).deletes()
     used = deletes.filter(pl.col("delete").is_in(here.implode()))
     oldest = used.select(pl.col("sequence_number").min()).item()
     newest_file = files.select(pl.col("sequence_number").max()).item()

@@ -124,7 +124,7 @@ def _refuse_unknown_default(
     io: FileIO, plan: ScanPlan, deletes: pl.DataFrame, field_id: int
 ) -> None:
     """Refuse data files that lack the column: the schema that is gone had its default value."""
-    numbers = plan.delete_index.of(deletes["delete"]).ordinals()
+    numbers = plan.delete_index.for_deletes(deletes["delete"]).ordinals()
     files = plan.files.filter(pl.col("ordinal").is_in(numbers.implode()))
     paths = list(files.select("file_path", "file_format").iter_rows())
     columns = in_threads(lambda file: columns_of_file(io, *file), paths, name="frazil-keys")

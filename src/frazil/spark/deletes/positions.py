@@ -82,10 +82,10 @@ class PositionDeletes:
     def of(cls, context: ScanContext, plan: ScanPlan, ordinals: pl.Series) -> PositionDeletes:
         """Those of the data files with these ordinals."""
         deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES)
-        index = plan.delete_index.of(deletes["delete"]).on(ordinals)
+        index = plan.delete_index.for_deletes(deletes["delete"]).for_files(ordinals)
         is_vector = deletes["file_format"] == "puffin"
-        vectors = index.of(deletes.filter(is_vector)["delete"]).expanded()
-        by_path = index.of(deletes.filter(~is_vector)["delete"])
+        vectors = index.for_deletes(deletes.filter(is_vector)["delete"]).expanded_pairs()
+        by_path = index.for_deletes(deletes.filter(~is_vector)["delete"])
         used = deletes.filter(pl.col("delete").is_in(by_path.deletes().implode()))
         files = plan.files.filter(pl.col("ordinal").is_in(ordinals.implode()))
         targets = files.filter(pl.col("ordinal").is_in(by_path.ordinals().implode())).select(
@@ -177,7 +177,7 @@ class PositionDeletes:
 
     def _known_words(self) -> WordsOfFiles:
         names = self.plan.deletes.select("delete", _delete_name())
-        pairs = self.index.expanded().join(names, on="delete", maintain_order="left")
+        pairs = self.index.expanded_pairs().join(names, on="delete", maintain_order="left")
         io = self.context.io
         read_by = _read_by(self.context.metadata, io)
         return WordsOfFiles(DeletedWords.of(io), self.plan, pairs, *read_by)

@@ -131,7 +131,7 @@ class Resolver:
         for step in self._steps():
             share, choice = step(plan, files.pending)
             files.add(choice.way.apply(plan, share))
-        left = served.beside(DeleteIndex(files.pending.select("ordinal", "delete")))
+        left = served.union(DeleteIndex(files.pending.select("ordinal", "delete")))
         found = {ordinal: words for ordinal, words in files.words.items() if len(words.places)}
         return replace(plan, delete_index=left), found
 
@@ -153,7 +153,7 @@ class Resolver:
                 ways.append(DeleteWay(share["ordinal"].n_unique(), choice.way.name, choice.reason))
             if choice.way.apply not in (nothing, self._note):
                 left = left.join(share, on="ordinal", how="anti")
-        index = served.beside(DeleteIndex(left.select("ordinal", "delete")))
+        index = served.union(DeleteIndex(left.select("ordinal", "delete")))
         return ways, replace(plan, delete_index=index)
 
     def _looked_up(
@@ -166,7 +166,7 @@ class Resolver:
         is_large = index.pair_count > costs.RESOLVED_PAIRS
         if index.is_empty or (is_large and self.reading is not EqualityReading.RESOLVE):
             return None
-        pairs = index.expanded().join(self._names(groups), on="delete")
+        pairs = index.expanded_pairs().join(self._names(groups), on="delete")
         # A name mapping says which column of a file without ids is compared.
         mapping = None if self.table.mapping is None else self.table.mapping.to_json()
         read_by = ("rows", store_key(self.io), self.metadata.table_uuid, repr(mapping))
@@ -221,13 +221,13 @@ class Resolver:
         """The index in two: deletes that bitmaps of keys or positions serve, and all others."""
         served, others = [], []
         for group in groups:
-            here = plan.delete_index.on(group.files["ordinal"])
+            here = plan.delete_index.for_files(group.files["ordinal"])
             names = [part.deletes["delete"] for part in self._without_bits(group)]
             which = pl.concat([pl.Series([], dtype=pl.Int64), *names])
-            served.append(here.without(which))
-            others.append(here.of(which))
-        none = DeleteIndex.none()
-        return none.beside(*served), none.beside(*others)
+            served.append(here.without_deletes(which))
+            others.append(here.for_deletes(which))
+        none = DeleteIndex.empty()
+        return none.union(*served), none.union(*others)
 
     def _names(self, groups: Sequence[DeleteGroup]) -> pl.DataFrame:
         """The ``name`` of each delete that bitmaps of keys cannot serve, with what it compares."""

@@ -242,7 +242,7 @@ class Committer:
         )
         files = of.files.select("ordinal", "file_path").join(wanted, on="file_path", how="semi")
         return (
-            files.join(of.delete_index.on(files["ordinal"]).expanded(), on="ordinal")
+            files.join(of.delete_index.for_files(files["ordinal"]).expanded_pairs(), on="ordinal")
             .join(named, on="delete")
             .select("file_path", "delete_path", "content_offset", "content")
         )
@@ -362,7 +362,7 @@ def _are_all(then: Target, now: Target, deleted: Mapping[str, BitMap64]) -> bool
     gone = int(then.only(places).rows_at(places).count()) if places else 0
     is_known = pl.col("file_path").is_in(list(known)) | (pl.col("content") == POSITION_DELETES)
     deletes = now.plan.deletes.filter(is_known)
-    index = now.plan.delete_index.of(deletes["delete"])
+    index = now.plan.delete_index.for_deletes(deletes["delete"])
     plan = replace(now.plan, deletes=deletes, delete_index=index)
     reader = TableReader(now.spark, now.metadata, now.io)
     left = reader.rows_under_some_deletes(plan, Projection((FILE_ORDINAL_FIELD,))).count()
@@ -372,6 +372,8 @@ def _are_all(then: Target, now: Target, deleted: Mapping[str, BitMap64]) -> bool
 def _equality_deletes(target: Target) -> frozenset[str]:
     """The equality deletes that apply to files, by their paths."""
     deletes = target.plan.deletes.filter(pl.col("content") != POSITION_DELETES)
-    index = target.plan.delete_index.of(deletes["delete"]).on(target.plan.files["ordinal"])
+    index = target.plan.delete_index.for_deletes(deletes["delete"]).for_files(
+        target.plan.files["ordinal"]
+    )
     used = deletes.filter(pl.col("delete").is_in(index.deletes().implode()))
     return frozenset(used["file_path"])

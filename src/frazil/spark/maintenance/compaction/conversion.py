@@ -127,7 +127,7 @@ class _Conversion:
     ) -> WrittenDeletes:
         """Write the places of the rows that the deletes delete."""
         deletes = some.deletes.join(chosen, on=KEY, how="semi", nulls_equal=True)
-        index = some.delete_index.of(deletes["delete"])
+        index = some.delete_index.for_deletes(deletes["delete"])
         files = some.restricted_to(index.ordinals())
         return write_deletes(
             self._places(replace(files, deletes=deletes, delete_index=index)),
@@ -161,6 +161,6 @@ def _deletes_of(whole: ScanPlan, some: ScanPlan) -> tuple[pl.DataFrame, int]:
     outside = whole.files.select("ordinal", "file_path").join(
         some.files.select("file_path"), on="file_path", how="anti"
     )
-    needed = whole.delete_index.on(outside["ordinal"]).deletes()
+    needed = whole.delete_index.for_files(outside["ordinal"]).deletes()
     chosen = deletes.filter(~pl.col("delete").is_in(needed.implode()))
     return chosen.select(KEY), len(deletes) - len(chosen)

@@ -84,7 +84,7 @@ def _by_equality(files: Target) -> tuple[Mapping[int, Words], frozenset[int]] | 
     """
     plan = files.plan
     deletes = plan.deletes.filter(pl.col("content") == EQUALITY_DELETES)
-    index = plan.delete_index.of(deletes["delete"]).on(plan.files["ordinal"])
+    index = plan.delete_index.for_deletes(deletes["delete"]).for_files(plan.files["ordinal"])
     if index.is_empty:
         return {}, frozenset()
     applied = deletes.filter(pl.col("delete").is_in(index.deletes().implode()))
@@ -96,7 +96,7 @@ def _by_equality(files: Target) -> tuple[Mapping[int, Words], frozenset[int]] | 
         key_schema(files.metadata, plan, keys, files.io),
         TableColumns(fields=plan.schema.fields, mapping=name_mapping_of(files.metadata)),
     )
-    pairs = index.expanded()
+    pairs = index.expanded_pairs()
     share, choice = small.step(plan, pairs)
     found = choice.way.apply(plan, share)
     return found, frozenset(pairs["ordinal"]) - found.keys()

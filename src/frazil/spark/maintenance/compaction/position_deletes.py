@@ -135,7 +135,7 @@ class _DeletesRewrite:
         outside = whole.files.select("ordinal", "file_path").join(
             some.files.select("file_path"), on="file_path", how="anti"
         )
-        needed = whole.delete_index.on(outside["ordinal"]).deletes()
+        needed = whole.delete_index.for_files(outside["ordinal"]).deletes()
         elsewhere = whole.deletes.filter(pl.col("delete").is_in(needed.implode()))
         applied = found.join(whole.deletes.select(KEY), on=KEY, how="semi", nulls_equal=True)
         return applied.join(elsewhere.select(KEY), on=KEY, how="anti", nulls_equal=True)
@@ -179,7 +179,7 @@ class _DeletesRewrite:
     ) -> WrittenDeletes:
         """Write what the old deletes delete of files that are still there."""
         deletes = whole.deletes.join(old.select(KEY), on=KEY, how="semi", nulls_equal=True)
-        index = whole.delete_index.of(deletes["delete"])
+        index = whole.delete_index.for_deletes(deletes["delete"])
         if index.is_empty:
             return NO_DELETES
         files = whole.restricted_to(index.ordinals())

@@ -56,7 +56,7 @@ class DeletedSince:
         plan = self.now.plan
         later = (pl.col("content") != POSITION_DELETES) & (pl.col("sequence_number") > since)
         deletes = plan.deletes.filter(later)
-        index = plan.delete_index.of(deletes["delete"])
+        index = plan.delete_index.for_deletes(deletes["delete"])
         if index.is_empty:
             return {}
         files = plan.restricted_to(index.ordinals())
@@ -68,7 +68,7 @@ def deleted_positions(target: Target) -> dict[str, BitMap64]:
     """Return what position deletes and vectors delete of files, by path."""
     plan = target.plan
     deletes = plan.deletes.filter(pl.col("content") == POSITION_DELETES)["delete"]
-    touched = plan.delete_index.of(deletes).on(plan.files["ordinal"]).ordinals()
+    touched = plan.delete_index.for_deletes(deletes).for_files(plan.files["ordinal"]).ordinals()
     if touched.is_empty():
         return {}
     context = ScanContext(

@@ -422,7 +422,7 @@ def partition_paths(
 
 def _only(plan: ScanPlan, which: pl.Expr) -> ScanPlan:
     """The plan with some of its deletes."""
-    index = plan.delete_index.of(plan.deletes.filter(which)["delete"])
+    index = plan.delete_index.for_deletes(plan.deletes.filter(which)["delete"])
     return replace(plan, delete_index=index)
 
 
