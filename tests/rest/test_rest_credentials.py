@@ -83,7 +83,7 @@ def test_the_longest_prefix_wins() -> None:
         ("s3://c/x", "any"),
         ("gs://c/x", "own"),
     ]:
-        assert io._reaching(path).properties["s3.region"] == region
+        assert io._io_for(path).properties["s3.region"] == region
     assert io.properties["s3.region"] == "short"
     for wrong in (["x"], [{"prefix": 1, "config": {}}], [{"prefix": "s3", "config": "s3cr3t"}]):
         with pytest.raises(StorageError) as caught:
@@ -106,15 +106,15 @@ def test_credentials_are_renewed_before_they_end(
     catalog = connect()
     io = made_table(catalog).io
     assert isinstance(io, VendedFileIO)
-    assert io._reaching("s3://b/x").properties["s3.secret-access-key"] == "s3cr3t-1"
+    assert io._io_for("s3://b/x").properties["s3.secret-access-key"] == "s3cr3t-1"
     server.table = {"storage-credentials": server.credentials}
     time.sleep(1.7)
     server.exchanges.clear()
     for _ in range(3):
-        assert io._reaching("s3://b/x").properties["s3.secret-access-key"] == "s3cr3t-2"
+        assert io._io_for("s3://b/x").properties["s3.secret-access-key"] == "s3cr3t-2"
     assert len(server.exchanges) == 1
     assert server.exchanges[0].path.endswith("/credentials" if alone else "/t")
-    sent = pickle.loads(pickle.dumps(io))._reaching("s3://b/x")
+    sent = pickle.loads(pickle.dumps(io))._io_for("s3://b/x")
     assert sent.properties["s3.secret-access-key"] == "s3cr3t-2"
     assert "s3cr3t" not in repr(io)
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_renewed_goes_on(caplog: pytest.LogCaptureFixture) -> Non
     io = VendedFileIO({}, [old], location="s3://b/t", renew=renew)
     time.sleep(0.2)
     for _ in range(3):
-        assert io._reaching("s3://b/x").properties == old.config
+        assert io._io_for("s3://b/x").properties == old.config
     assert asked == [1]
     assert "were not renewed" in caplog.text
     assert "s3cr3t" not in caplog.text + repr(io)

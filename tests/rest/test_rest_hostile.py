@@ -129,7 +129,7 @@ def test_a_clock_that_is_fast_asks_no_more_than_needed(caplog: pytest.LogCapture
     io = VendedFileIO({}, [credential("s3cr3t-0")], location="s3://b/t", renew=renew)
     with caplog.at_level(logging.WARNING):
         for _ in range(20):
-            io._reaching("s3://b/x")
+            io._io_for("s3://b/x")
     assert len(asked) <= 1
     assert "s3cr3t" not in caplog.text
 

@@ -387,7 +387,7 @@ def test_old_notes_are_removed(opening: Opening) -> None:
     log = catalog.request_log()
     assert log is not None
     catalog.create_namespace("a")
-    with log.noting("k", "d"):
+    with log.noting_request("k", "d"):
         catalog.update_namespace_properties("a", updates={"p": "1"})
     assert log.digest_of("k") == "d"
     log.forget(older_than_seconds=60)

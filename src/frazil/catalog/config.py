@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frazil.catalog.config_file import config_files, misshapen, read_config_file
+from frazil.catalog.config_file import config_files, read_config_file, shape_error
 from frazil.catalog.keyring_secrets import IN_KEYRING, with_secrets
 from frazil.catalog.kinds import (
     IMPLEMENTATION,
@@ -243,7 +243,7 @@ def _from_file(name: str, candidates: Iterable[Path]) -> dict[str, str]:
         return {}
     entry = file.catalogs.get(name, {})
     if not isinstance(entry, dict):
-        raise misshapen(file.path)
+        raise shape_error(file.path)
     return _texts(_flat_properties(entry), str(file.path))
 
 

@@ -32,7 +32,7 @@ def add_catalog(file: ConfigFile, name: str, properties: Mapping[str, str]) -> N
     check_no_secret(name, properties)
     check_absent(file, name)
     entry = dict(properties)
-    text = _with(file, _block({name: entry}))
+    text = _text_with_catalog(file, _block({name: entry}))
     _save(file, text, {**file.catalogs, name: entry})
 
 
@@ -42,7 +42,7 @@ def remove_catalog(file: ConfigFile, name: str) -> None:
         known = ", ".join(sorted(map(str, file.catalogs))) or "none"
         raise ConfigurationError(f"{file.path} has no catalog {name}; it has: {known}")
     others = {key: value for key, value in file.catalogs.items() if key != name}
-    _save(file, _without(file, name), others)
+    _save(file, _text_without_catalog(file, name), others)
 
 
 def check_absent(file: ConfigFile, name: str) -> None:
@@ -75,7 +75,7 @@ def check_no_secret(name: str, properties: Mapping[str, str]) -> None:
             )
 
 
-def _with(file: ConfigFile, block: str) -> str:
+def _text_with_catalog(file: ConfigFile, block: str) -> str:
     """The text with lines of one more catalog."""
     text = file.text
     found = _node_of(file)
@@ -98,7 +98,7 @@ def _with(file: ConfigFile, block: str) -> str:
     )
 
 
-def _without(file: ConfigFile, name: str) -> str:
+def _text_without_catalog(file: ConfigFile, name: str) -> str:
     """The text without the lines of a catalog."""
     text = file.text
     found = _node_of(file)

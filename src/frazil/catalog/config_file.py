@@ -46,7 +46,7 @@ class ConfigFile:
             raise ConfigurationError(f"{path} is not YAML") from None
         known = content.get("catalog") if isinstance(content, dict) else 0
         if known is not None and not isinstance(known, dict):
-            raise misshapen(path)
+            raise shape_error(path)
         return cls(path, text, content)
 
     @property
@@ -92,6 +92,6 @@ def read_config_file(candidates: Iterable[Path]) -> ConfigFile | None:
     return None
 
 
-def misshapen(path: Path) -> ConfigurationError:
+def shape_error(path: Path) -> ConfigurationError:
     """Return the error of a file that has another shape."""
     return ConfigurationError(f"{path} is not of the form catalog: {{name: {{key: value}}}}")

@@ -45,7 +45,7 @@ def register_catalog(kind: str, implementation: type[Catalog]) -> None:
         ConfigurationError: another class has the name.
     """
     name = kind.lower()
-    known = _own(name) or _REGISTERED.setdefault(name, implementation)
+    known = _own_class(name) or _REGISTERED.setdefault(name, implementation)
     if known is not implementation:
         raise ConfigurationError(
             f"the catalog type {name!r} is {known.__qualname__} already: choose another name"
@@ -109,12 +109,12 @@ def _classes_of(properties: Mapping[str, object]) -> list[type[Catalog]]:
     return [named] if named is not None else _all_known()
 
 
-def _own(kind: str) -> type[Catalog] | None:
+def _own_class(kind: str) -> type[Catalog] | None:
     return class_by_path(kind, _OWN[kind]) if kind in _OWN else None
 
 
 def _known_class(kind: str) -> type[Catalog] | None:
-    return _own(kind) or _REGISTERED.get(kind)
+    return _own_class(kind) or _REGISTERED.get(kind)
 
 
 def _all_known() -> list[type[Catalog]]:

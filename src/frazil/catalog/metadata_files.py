@@ -45,15 +45,15 @@ def read_metadata(io: FileIO, location: str, *, mark: str | None = None) -> Tabl
     was read under it is not read again.
     """
     under_mark = (store_key(io), location, mark)
-    known = None if mark is None else _known(io, under_mark)
+    known = None if mark is None else _kept_metadata(io, under_mark)
     if known is not None:
         return known
     with telling_of_moves(io, location):
         data = io.read(location)
     digest = _digest(data)
-    found = _known(io, digest)
+    found = _kept_metadata(io, digest)
     if found is None:
-        found = parse_metadata(_plain(data, location), file=location)
+        found = parse_metadata(_json_bytes(data, location), file=location)
         _keep(io, digest, found, digest, data)
     if mark is not None:
         _keep(io, under_mark, found, digest, data)
@@ -88,11 +88,13 @@ def metadata_files_of(io: FileIO, metadata: TableMetadata, location: str) -> tup
         new = [log.metadata_file for log in older.metadata_log if log.metadata_file not in known]
         known.update(dict.fromkeys(new))
         # The log of the oldest one that is there leads back the furthest.
-        older = next((read for path in new if (read := _if_there(io, path)) is not None), None)
+        older = next(
+            (read for path in new if (read := _metadata_or_none(io, path)) is not None), None
+        )
     return tuple(known)
 
 
-def _if_there(io: FileIO, location: str) -> TableMetadata | None:
+def _metadata_or_none(io: FileIO, location: str) -> TableMetadata | None:
     try:
         return read_metadata(io, location)
     except MissingFileError:
@@ -134,7 +136,7 @@ def _keep(io: FileIO, key: Hashable, metadata: TableMetadata, digest: bytes, dat
     io.caches.held_metadata[key] = metadata
 
 
-def _known(io: FileIO, key: Hashable) -> TableMetadata | None:
+def _kept_metadata(io: FileIO, key: Hashable) -> TableMetadata | None:
     found = _metadata_cache(io).get(key)
     return io.caches.held_metadata.get(key) if found is None else found
 
@@ -144,10 +146,10 @@ def _metadata_cache(io: FileIO) -> BoundedCache[TableMetadata]:
 
 
 def _plain_bytes(io: FileIO, location: str) -> bytes:
-    return _plain(io.read(location), location)
+    return _json_bytes(io.read(location), location)
 
 
-def _plain(data: bytes, location: str) -> bytes:
+def _json_bytes(data: bytes, location: str) -> bytes:
     return unpacked_metadata(data, file=location) if data.startswith(_GZIP_MAGIC) else data
 
 

@@ -83,7 +83,7 @@ class StagedTable:
     config: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     updates: tuple[Update, ...] = ()
 
-    def updated(self, updates: Sequence[Update]) -> StagedTable:
+    def with_updates(self, updates: Sequence[Update]) -> StagedTable:
         """Return the table with more updates."""
         return replace(
             self,

@@ -14,7 +14,7 @@ class RequestLog(ABC):
     """
 
     @abstractmethod
-    def noting(self, key: str, digest: str) -> AbstractContextManager[None]:
+    def noting_request(self, key: str, digest: str) -> AbstractContextManager[None]:
         """Note a request together with the change that this thread makes in the block.
 
         The client uses the key for one request alone; the digest tells the request from another one

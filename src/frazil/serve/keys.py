@@ -142,7 +142,7 @@ def carry_out_once(
     if log is None:
         return endpoint.handler(served, call)
     try:
-        with log.noting(key.text, key.digest):
+        with log.noting_request(key.text, key.digest):
             return endpoint.handler(served, call)
     except (FrazilError, HttpError) as error:
         # A refusal may be of the request's own change, which another process has made.

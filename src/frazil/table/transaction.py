@@ -69,7 +69,7 @@ class CollectingPort(TablePort, CommittedAtEnd):
         try:
             self._check_open()
             changes = operation.changes(self.metadata, committed=self._committed)
-            self._table = self._table.updated(changes.updates)
+            self._table = self._table.with_updates(changes.updates)
             self._reads.extend(changes.reads)
         except BaseException:
             abandon(operation)

@@ -44,10 +44,10 @@ class Namespaces(Protocol):
     def is_there(self, levels: Identifier) -> bool:
         """Return whether there is a namespace."""
 
-    def missing(self, levels: Identifier) -> NoSuchNamespaceError:
+    def missing_error(self, levels: Identifier) -> NoSuchNamespaceError:
         """Return the error for a namespace that is not there."""
 
-    def below(self, levels: Identifier) -> list[Identifier]:
+    def children(self, levels: Identifier) -> list[Identifier]:
         """Return the namespaces directly below one that is there, sorted."""
 
 
@@ -74,7 +74,7 @@ class RecordCatalog(PointerCatalog, Generic[NamespacesT]):
         levels = parse_namespace(parent)
         if levels:
             self._require_namespace(levels)
-        return self._namespaces.below(levels)
+        return self._namespaces.children(levels)
 
     def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
         return self._namespaces.is_there(parse_named_namespace(namespace))
@@ -107,7 +107,7 @@ class RecordCatalog(PointerCatalog, Generic[NamespacesT]):
 
     def _require_namespace(self, namespace: Identifier) -> None:
         if not self._namespaces.is_there(namespace):
-            raise self._namespaces.missing(namespace)
+            raise self._namespaces.missing_error(namespace)
 
     @abstractmethod
     def _insert(self, table: LoadedTable, sending: Sending) -> None:

@@ -107,7 +107,7 @@ class VersionFolder:
             self._delete([version.path for version in going[:-1]])
             self._delete([going[-1].path])
             late = sorted(self._versions_in_folder(), key=_place_in_order)
-            going = [version for version in late if self._is_of(version, table_uuid)]
+            going = [version for version in late if self._is_version_of(version, table_uuid)]
         # A writer that was late for its version may have written the hint meanwhile.
         self.delete_hint()
 
@@ -150,7 +150,7 @@ class VersionFolder:
         for failure in self.io.delete_many(paths).values():
             raise failure
 
-    def _is_of(self, version: Version, table_uuid: str | None) -> bool:
+    def _is_version_of(self, version: Version, table_uuid: str | None) -> bool:
         try:
             return read_metadata(self.io, version.path).table_uuid == table_uuid
         except (MissingFileError, InvalidFormatError):

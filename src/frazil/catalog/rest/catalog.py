@@ -103,7 +103,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     def can(self, capability: Capability) -> bool:
         endpoint = _OF_CAPABILITY.get(capability)
-        return endpoint is not None and self._connection.has(endpoint)
+        return endpoint is not None and self._connection.has_endpoint(endpoint)
 
     # -- namespaces ------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         self._namespaces.drop(parse_named_namespace(namespace))
 
     def list_namespaces(self, parent: str | Sequence[str] = ()) -> list[Identifier]:
-        return self._namespaces.below(parse_namespace(parent))
+        return self._namespaces.children(parse_namespace(parent))
 
     def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
         return self._namespaces.exists(parse_named_namespace(namespace))
@@ -152,7 +152,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         name = parse_table_identifier(identifier)
         what = f"look for the table {shown(name)}"
-        by_head = self._connection.has(routes.TABLE_EXISTS)
+        by_head = self._connection.has_endpoint(routes.TABLE_EXISTS)
         path = self._connection.routes.table(name)
         missing = Refusals(missing=NoSuchTableError)
         request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=missing)
@@ -172,7 +172,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         request = self._creation(name, metadata, staged=False)
 
         def took_place() -> bool | None:
-            made = self._now(name)
+            made = self._current_metadata(name)
             # Whose it is cannot be seen: one that is as it was to be serves as well.
             return None if made is None else is_alike(made, metadata)
 
@@ -364,7 +364,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
                 f"the change of {shown(name)} took place, and the table cannot be loaded: {error}"
             ) from error
 
-    def _now(self, name: Identifier) -> TableMetadata | None:
+    def _current_metadata(self, name: Identifier) -> TableMetadata | None:
         try:
             return self._tables.load(name).metadata
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -393,7 +393,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     @property
     def _wants_reports(self) -> bool:
-        return self._reports_metrics and self._connection.has(routes.REPORT_METRICS)
+        return self._reports_metrics and self._connection.has_endpoint(routes.REPORT_METRICS)
 
     def _report_request(self, name: Identifier, report: ScanReport | CommitReport) -> RestRequest:
         return RestRequest(
@@ -456,7 +456,7 @@ class RestCommits:
         def took_place() -> bool | None:
             # All or none: what one of them shows, holds for all.
             for each in commits:
-                seen = self._shows(each.identifier, each.requirements, each.updates)
+                seen = self._is_committed(each.identifier, each.requirements, each.updates)
                 if seen is not None:
                     return seen
             return None
@@ -484,11 +484,11 @@ class RestCommits:
         return settle(
             self._connection,
             request,
-            lambda: self._shows(name, requirements, updates),
+            lambda: self._is_committed(name, requirements, updates),
             properties=None if before is None else before.metadata.properties,
         )
 
-    def _shows(
+    def _is_committed(
         self, name: Identifier, requirements: Sequence[Requirement], updates: Sequence[Update]
     ) -> bool | None:
         try:

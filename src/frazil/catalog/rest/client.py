@@ -90,7 +90,7 @@ class RestClient:
         self._max_retries = max_retries
         self._sleep = sleep
 
-    def at(self, uri: str) -> RestClient:
+    def at_address(self, uri: str) -> RestClient:
         """Return a client with the same login and connections at another address.
 
         Raises ConfigurationError where it is without TLS and this one's is not.

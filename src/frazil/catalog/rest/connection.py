@@ -54,7 +54,7 @@ class Connection:
     endpoints: frozenset[str]
     properties: Mapping[str, str] = field(repr=False)
 
-    def has(self, endpoint: str) -> bool:
+    def has_endpoint(self, endpoint: str) -> bool:
         """Whether the server has an endpoint."""
         return endpoint in self.endpoints
 

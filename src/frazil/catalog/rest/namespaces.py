@@ -62,7 +62,7 @@ class RestNamespaces:
         )
         settle(self._connection, request, lambda: None if self.exists(levels) else True)
 
-    def below(self, levels: Identifier) -> list[Identifier]:
+    def children(self, levels: Identifier) -> list[Identifier]:
         """The namespaces directly below one, or the top ones, sorted."""
         what = f"list the namespaces of {shown(levels) or 'the catalog'}"
         self._connection.require(routes.LIST_NAMESPACES, what)
@@ -82,7 +82,7 @@ class RestNamespaces:
         """Whether there is such a namespace."""
         what = f"look for the namespace {shown(levels)}"
         path = self._connection.routes.namespace(levels)
-        by_head = self._connection.has(routes.NAMESPACE_EXISTS)
+        by_head = self._connection.has_endpoint(routes.NAMESPACE_EXISTS)
         request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=_IN_NAMESPACE)
         try:
             self._connection.client.read(request)

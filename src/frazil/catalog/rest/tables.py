@@ -98,7 +98,7 @@ class TableAnswers:
         if not self._is_partial:
             return self.load(name)
         self.forget(name)
-        return self._keep(name, self._whole(name, f"load the table {shown(name)}"))
+        return self._keep(name, self._whole_answer(name, f"load the table {shown(name)}"))
 
     def kept_table(self, name: Identifier) -> KeptTable | None:
         """Return a table as it was last seen."""
@@ -184,7 +184,7 @@ class TableAnswers:
         Raises NoSuchTableError: the table is gone; ValidationError: the name now belongs to another
         table.
         """
-        answer = self._whole(name, f"load the snapshots of the table {shown(name)}")
+        answer = self._whole_answer(name, f"load the snapshots of the table {shown(name)}")
         body = answer.json()
         newest = metadata_from_json(
             body.get("metadata"), file=_location(name, body), known=partial_metadata
@@ -203,12 +203,12 @@ class TableAnswers:
         found = {
             snapshot.snapshot_id: snapshot
             for snapshot in newest.snapshots
-            if _was_there(snapshot, partial_metadata)
+            if _is_no_newer(snapshot, partial_metadata)
         }
         found |= partial_metadata.snapshots_at_hand
         return sorted(found.values(), key=lambda each: (each.sequence_number, each.timestamp_ms))
 
-    def _whole(self, name: Identifier, what: str) -> Answer:
+    def _whole_answer(self, name: Identifier, what: str) -> Answer:
         """The answer with all snapshots of a table."""
         request = RestRequest(
             "GET",
@@ -242,7 +242,7 @@ class TableAnswers:
             place = SigningPlace.of(self._connection, name, body, config, token)
             return config, SignedFileIO(own, self._connection, place, caches=self._io.caches)
         if not vended:
-            return config, self._io if own == self._io.properties else self._plain(own)
+            return config, self._io if own == self._io.properties else self._plain_io(own)
         io = VendedFileIO(
             own,
             vended,
@@ -258,13 +258,13 @@ class TableAnswers:
         has_keys = any(key in properties for key in _OWN_KEYS)
         return not has_keys and is_signed(body, {**properties, **config})
 
-    def _plain(self, properties: Mapping[str, str]) -> FileIO:
+    def _plain_io(self, properties: Mapping[str, str]) -> FileIO:
         return FileIO(properties, caches=self._io.caches)
 
     def _new_credentials(self, name: Identifier, token: str | None) -> Sequence[StorageCredential]:
         """New credentials of a table: alone where the server has such a request, or with it."""
         connection = self._connection
-        below = ("credentials",) if connection.has(routes.LOAD_CREDENTIALS) else ()
+        below = ("credentials",) if connection.has_endpoint(routes.LOAD_CREDENTIALS) else ()
         request = RestRequest(
             "GET",
             connection.routes.table(name, *below),
@@ -376,7 +376,7 @@ def _has_short_log(metadata: TableMetadata) -> bool:
     return not log or log[0].snapshot_id == current.snapshot_id
 
 
-def _was_there(snapshot: Snapshot, metadata: TableMetadata) -> bool:
+def _is_no_newer(snapshot: Snapshot, metadata: TableMetadata) -> bool:
     """Whether a snapshot is no newer than a state of its table."""
     if metadata.format_version == 1:
         return snapshot.timestamp_ms <= metadata.last_updated_ms

@@ -103,7 +103,7 @@ class ViewAnswers:
                 f"the change of {shown(name)} took place, and the view cannot be loaded: {error}"
             ) from error
 
-    def now(self, name: Identifier) -> LoadedView | None:
+    def load_or_none(self, name: Identifier) -> LoadedView | None:
         """Return a view as it is now; None where there is none of the name."""
         try:
             return self.load(name)
@@ -142,8 +142,8 @@ class RestViewMethods(ViewMethods):
 
     def view_exists(self, identifier: str | Sequence[str]) -> bool:
         name = parse_table_identifier(identifier)
-        by_head = self._connection.has(routes.VIEW_EXISTS)
-        if not by_head and not self._connection.has(routes.LOAD_VIEW):
+        by_head = self._connection.has_endpoint(routes.VIEW_EXISTS)
+        if not by_head and not self._connection.has_endpoint(routes.LOAD_VIEW):
             return False
         path, what = self._connection.routes.view(name), f"look for the view {shown(name)}"
         request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=_NO_VIEW)
@@ -182,7 +182,7 @@ class RestViewMethods(ViewMethods):
         request = RestRequest("POST", path, what, body=body, refusals=refusals)
 
         def took_place() -> bool | None:
-            made = self._views.now(name)
+            made = self._views.load_or_none(name)
             return None if made is None else is_the_view(made.metadata, version, given)
 
         return self._views.view_after_change(name, self._settle_change(request, took_place, given))
@@ -214,7 +214,7 @@ class RestViewMethods(ViewMethods):
         )
 
         def took_place() -> bool | None:
-            now = self._views.now(name)
+            now = self._views.load_or_none(name)
             return None if now is None else is_in_view(now.metadata, updates)
 
         known = None if base is None else base.metadata
@@ -235,7 +235,7 @@ class RestViewMethods(ViewMethods):
         )
 
         def took_place() -> bool | None:
-            now = self._views.now(name)
+            now = self._views.load_or_none(name)
             return None if now is None else now.metadata_location == metadata_location
 
         return self._views.view_after_change(name, self._settle_change(request, took_place))

@@ -63,7 +63,7 @@ class GlueNamespaces:
         self._tables = tables
         self._status_checks = status_checks
 
-    def below(self, levels: Identifier) -> list[Identifier]:
+    def children(self, levels: Identifier) -> list[Identifier]:
         """Return all databases, sorted, or what lies below one, which is nothing."""
         if levels:
             return []
@@ -74,7 +74,7 @@ class GlueNamespaces:
         """Return whether there is a database of that name."""
         return self._find(namespace) is not None
 
-    def missing(self, namespace: Identifier) -> NoSuchNamespaceError:
+    def missing_error(self, namespace: Identifier) -> NoSuchNamespaceError:
         """Return the error for a namespace that is not there."""
         return self._tables.no_namespace(namespace)
 
@@ -92,7 +92,7 @@ class GlueNamespaces:
             f"the namespace {shown(namespace)}",
             "create_database",
             {"DatabaseInput": database_input(namespace[0], properties)},
-            took_place=lambda: self._is_as(namespace, properties),
+            took_place=lambda: self._change_took_place(namespace, properties),
             properties=self._status_checks,
             refusals={ALREADY_EXISTS: taken},
         )
@@ -112,7 +112,7 @@ class GlueNamespaces:
                 "Name": namespace[0],
                 "DatabaseInput": database_input(namespace[0], wanted, before),
             },
-            took_place=lambda: self._is_as(namespace, wanted, before=found),
+            took_place=lambda: self._change_took_place(namespace, wanted, before=found),
             properties=self._status_checks,
             refusals={NOT_FOUND: self._tables.no_namespace(namespace)},
         )
@@ -145,7 +145,7 @@ class GlueNamespaces:
             raise self._tables.no_namespace(namespace)
         return found
 
-    def _is_as(
+    def _change_took_place(
         self,
         namespace: Identifier,
         wanted: Mapping[str, str],
@@ -279,7 +279,7 @@ class GlueCatalog(RecordCatalog[GlueNamespaces]):
         found = self._tables.find(name)
         if found is not None and not found.is_iceberg:
             return self._tables.of_other_format(name, found)
-        return self._tables.missing(name)
+        return self._tables.missing_error(name)
 
     # -- lost answers ----------------------------------------------------------------------------
 

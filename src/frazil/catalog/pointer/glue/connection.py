@@ -164,14 +164,14 @@ class GlueConnection:
         except self._failures.ClientError as error:
             raise self._error_of_answer(error) from None
         except self._failures.ParamValidationError as error:
-            raise ValidationError(f"Glue cannot take that: {self._plain(error)}") from None
+            raise ValidationError(f"Glue cannot take that: {self._redacted_text(error)}") from None
         except self._failures.BotoCoreError as error:
             if type(error).__name__ in _NOT_SENT:
                 raise AccessDeniedError(
                     f"the glue catalog {self.name} has no keys for AWS ({type(error).__name__}): "
                     f"give glue.access-key-id and glue.secret-access-key, or a profile"
                 ) from None
-            raise NoAnswerError(f"{type(error).__name__}: {self._plain(error)}") from None
+            raise NoAnswerError(f"{type(error).__name__}: {self._redacted_text(error)}") from None
 
     def error(self, refusal: RefusalError) -> FrazilError:
         """Return the typed error of what the service has refused."""
@@ -193,12 +193,12 @@ class GlueConnection:
     def _error_of_answer(self, error: Any) -> RefusalError | NoAnswerError:
         found = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        code, reason = str(found.get("Code", "")), self._plain(found.get("Message", ""))
+        code, reason = str(found.get("Code", "")), self._redacted_text(found.get("Message", ""))
         if status >= 500 or code in _UNSURE:
             return NoAnswerError(f"{code or status}: {reason}")
         return RefusalError(code, reason, is_certain=not self._tries.may_have_changed)
 
-    def _plain(self, said: object) -> str:
+    def _redacted_text(self, said: object) -> str:
         return redact(" ".join(str(said).split()), self._secrets)
 
     def _client(self) -> Any:

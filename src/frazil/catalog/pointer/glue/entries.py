@@ -98,7 +98,7 @@ def new_table_input(
         "StorageDescriptor": _storage(metadata, _comments(before)),
     }
     if description:
-        made["Description"] = _cut(description, _LONGEST_DESCRIPTION)
+        made["Description"] = _shortened_text(description, _LONGEST_DESCRIPTION)
     return made
 
 
@@ -174,7 +174,7 @@ def _column(
         },
     }
     if comment := column.doc or comments.get(column.name):
-        made["Comment"] = _cut(" ".join(comment.splitlines()), _LONGEST_COMMENT)
+        made["Comment"] = _shortened_text(" ".join(comment.splitlines()), _LONGEST_COMMENT)
     return made
 
 
@@ -188,7 +188,7 @@ def _comments(before: GlueTable | None) -> dict[str, str]:
     return found
 
 
-def _cut(text: str, longest: int) -> str:
+def _shortened_text(text: str, longest: int) -> str:
     return text.encode()[:longest].decode(errors="ignore")
 
 

@@ -144,8 +144,8 @@ class GlueSettings:
             role=role,
             max_retries=MAX_RETRIES.of(properties),
             retry_mode=RETRY_MODE.of(properties),
-            connect_seconds=_first(_CONNECT, properties, _CONNECT_MS) / 1000,
-            read_seconds=_first(_READ, properties, _READ_MS) / 1000,
+            connect_seconds=_first_value(_CONNECT, properties, _CONNECT_MS) / 1000,
+            read_seconds=_first_value(_READ, properties, _READ_MS) / 1000,
             skips_archive=SKIP_ARCHIVE.of(properties),
             skips_name_validation=SKIP_NAME_VALIDATION.of(properties),
         )
@@ -195,7 +195,7 @@ def _role_of(properties: Mapping[str, str]) -> AssumedRole | None:
     )
 
 
-def _first(
+def _first_value(
     several: tuple[Property[int | None], ...], properties: Mapping[str, str], default: int
 ) -> int:
     """The value of the first property that is set."""

@@ -168,7 +168,10 @@ class GlueTables:
             _place(name),
             took_place=took_place,
             properties=self._status_checks,
-            refusals={NOT_FOUND: self.missing(name), CHANGED_MEANWHILE: self._lost_race(name)},
+            refusals={
+                NOT_FOUND: self.missing_error(name),
+                CHANGED_MEANWHILE: self._lost_race(name),
+            },
         )
 
     def rename(self, old: Identifier, table: GlueTable, new: Identifier) -> None:
@@ -198,7 +201,7 @@ class GlueTables:
     def _require_same(self, name: Identifier, table: GlueTable) -> None:
         found = self.find(name)
         if found is None:
-            raise self.missing(name)
+            raise self.missing_error(name)
         if found.version != table.version:
             raise self._lost_race(name)
 
@@ -238,7 +241,7 @@ class GlueTables:
 
     # -- errors ----------------------------------------------------------------------------------
 
-    def missing(self, name: Identifier) -> NoSuchTableError:
+    def missing_error(self, name: Identifier) -> NoSuchTableError:
         """Return the error of a name that is not there; it says of one that Glue cannot hold."""
         fault = self._names.fault_of_table(name)
         why = "" if fault is None else f": {fault}"

@@ -22,7 +22,7 @@ from frazil.errors import (
 )
 
 
-def _never() -> bool:
+def _is_never() -> bool:
     return False
 
 
@@ -46,7 +46,7 @@ class Change:
     send_again: Callable[[], None]
     took_place: Callable[[], bool | None]
     properties: Mapping[str, str]
-    is_ruled_out: Callable[[], bool] = _never
+    is_ruled_out: Callable[[], bool] = _is_never
 
     def carry_out(self, sending: Sending) -> None:
         """Send it, and ask what became of it where the answer does not say so.

@@ -116,7 +116,7 @@ class TableLocks:
             turn = _TURNS.setdefault(tuple(part.lower() for part in name), _Turn())
         is_free = turn.lock.acquire(blocking=False)
         if not is_free and not turn.lock.acquire(timeout=self._times.timeout):
-            raise self._late(name, "another thread of this process")
+            raise self._timeout_error(name, "another thread of this process")
         try:
             if not is_free:
                 still_needed()
@@ -141,7 +141,7 @@ class TableLocks:
             deadline, pause = time.monotonic() + self._times.timeout, self._times.check_min
             while state == types.LockState.WAITING:
                 if time.monotonic() + pause > deadline:
-                    raise self._late(name, self._holders(name, lock_id), lock_id)
+                    raise self._timeout_error(name, self._holders(name, lock_id), lock_id)
                 time.sleep(pause)
                 pause = min(pause * 1.5, self._times.check_max)
                 state = self._ask_metastore(lambda client: client.check_lock(asked), name).state
@@ -229,7 +229,7 @@ class TableLocks:
             return "others"
         return ", ".join(f"lock {lock.lockid} of {lock.user}@{lock.hostname}" for lock in held)
 
-    def _late(
+    def _timeout_error(
         self, name: Identifier, holders: str, lock_id: int | None = None
     ) -> CommitFailedError:
         request = "" if lock_id is None else f" (request {lock_id})"

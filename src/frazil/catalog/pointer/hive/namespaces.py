@@ -43,7 +43,7 @@ class HiveNamespaces:
         self._warehouse = warehouse
         self._form = form
 
-    def below(self, levels: Identifier) -> list[Identifier]:
+    def children(self, levels: Identifier) -> list[Identifier]:
         """Return all databases, sorted, or what lies below one, which is nothing."""
         if levels:
             return []
@@ -64,10 +64,10 @@ class HiveNamespaces:
         """Return the database of a name."""
         found = self.find(name)
         if found is None:
-            raise self.missing(name)
+            raise self.missing_error(name)
         return found
 
-    def missing(self, name: Identifier) -> NoSuchNamespaceError:
+    def missing_error(self, name: Identifier) -> NoSuchNamespaceError:
         """Return the error of a namespace that is not there."""
         advice = "make it with create_namespace" if len(name) == 1 else "they have one level"
         return NoSuchNamespaceError(
@@ -106,7 +106,7 @@ class HiveNamespaces:
                 lambda: self.find(name) is None,
             )
         except NotThereError:
-            raise self.missing(name) from None
+            raise self.missing_error(name) from None
         except RefusedError as error:
             held = self._metastores.read(lambda client: client.get_all_tables(name[0]))
             what = f"it holds {', '.join(sorted(held))}" if held else error.message
@@ -145,13 +145,13 @@ class HiveNamespaces:
                 lambda: self.properties_of(name).items() >= updates.items(),
             )
         except NotThereError:
-            raise self.missing(name) from None
+            raise self.missing_error(name) from None
         except RefusedError as error:
             raise ValidationError(f"the metastore did not {what}: {error.message}") from None
         now = self.properties_of(name)
         for key in sorted({LOCATION, COMMENT} & updates.keys()):
             before = properties.get(key)
-            if now.get(key) == before and not _is_same(key, updates[key], before):
+            if now.get(key) == before and not _is_same_value(key, updates[key], before):
                 raise UnsupportedError(
                     f"the metastore left the {key} of the namespace {shown(name)} as it was: "
                     f"Hive changes it from 3.0 on"
@@ -194,7 +194,7 @@ class HiveNamespaces:
         )
 
 
-def _is_same(key: str, one: str, other: str | None) -> bool:
+def _is_same_value(key: str, one: str, other: str | None) -> bool:
     if key == LOCATION and other is not None:
         return normalize_location(one) == normalize_location(other)
     return one == other

@@ -86,7 +86,7 @@ class SqlRequestLog(RequestLog):
         self._catalog = catalog_name
 
     @contextlib.contextmanager
-    def noting(self, key: str, digest: str) -> Iterator[None]:
+    def noting_request(self, key: str, digest: str) -> Iterator[None]:
         row = {"catalog_name": self._catalog, "request_key": key, "request_digest": digest}
 
         def note(connection: Connection) -> None:
@@ -352,13 +352,13 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
         self._require_typed_rows()
         location = self._view_rows.location_of(name)
         if location is None:
-            raise self._view_rows.missing(name)
+            raise self._view_rows.missing_error(name)
         return location
 
     def _require_free(self, name: Identifier) -> None:
         self._require_typed_rows()
         if not self._namespaces.is_there(name[:-1]):
-            raise self._namespaces.missing(name[:-1])
+            raise self._namespaces.missing_error(name[:-1])
         if self._view_rows.has_name(name):
             raise self._view_rows.taken_name_error(name)
         self._view_rows.require_no_namespace(name)

@@ -69,13 +69,13 @@ class SqlNamespaces:
 
         def work(connection: Connection) -> None:
             if not self.is_stored(connection, text):
-                raise self.missing(levels)
+                raise self.missing_error(levels)
             if inside := self._one_inside(connection, text):
                 raise NamespaceNotEmptyError(
                     f"the namespace {shown(levels)} is not empty: it holds {inside}"
                 )
             before.update(self._locked_rows(connection, text))
-            connection.execute(delete(NAMESPACE_PROPERTIES).where(self._is_of(text)))
+            connection.execute(delete(NAMESPACE_PROPERTIES).where(self._is_property_of(text)))
 
         self._database.change(
             f"the end of the namespace {shown(levels)}",
@@ -94,7 +94,7 @@ class SqlNamespaces:
 
         def work(connection: Connection) -> None:
             if not self.is_stored(connection, text):
-                raise self.missing(levels)
+                raise self.missing_error(levels)
             found = self._locked_rows(connection, text)
             kept = {key: value for key, value in found.items() if key not in removals}
             # The marker keeps a namespace that has no other property and no table.
@@ -105,12 +105,14 @@ class SqlNamespaces:
             after.update(wanted)
             if gone := found.keys() - wanted.keys():
                 connection.execute(
-                    delete(NAMESPACE_PROPERTIES).where(self._is_of(text), _KEY.in_(sorted(gone)))
+                    delete(NAMESPACE_PROPERTIES).where(
+                        self._is_property_of(text), _KEY.in_(sorted(gone))
+                    )
                 )
             for key in sorted(key for key in found.keys() & updates.keys() if key != _EXISTS):
                 connection.execute(
                     update(NAMESPACE_PROPERTIES)
-                    .where(self._is_of(text), NAMESPACE_PROPERTIES.c.property_key == key)
+                    .where(self._is_property_of(text), NAMESPACE_PROPERTIES.c.property_key == key)
                     .values(property_value=updates[key])
                 )
             self._insert(
@@ -130,13 +132,15 @@ class SqlNamespaces:
 
         def work(connection: Connection) -> dict[str, str]:
             if not self.is_stored(connection, text):
-                raise self.missing(levels)
-            return _texts(connection.execute(select(_KEY, _VALUE).where(self._is_of(text))))
+                raise self.missing_error(levels)
+            return _texts(
+                connection.execute(select(_KEY, _VALUE).where(self._is_property_of(text)))
+            )
 
         rows = self._database.read(work)
         return {key: value for key, value in rows.items() if key != _EXISTS}
 
-    def below(self, levels: Identifier) -> list[Identifier]:
+    def children(self, levels: Identifier) -> list[Identifier]:
         """The namespaces directly below one, sorted."""
         every = union(
             select(TABLES.c.table_namespace).where(self._tables_here()),
@@ -162,10 +166,10 @@ class SqlNamespaces:
         """Whether the namespace was made or something lies in it."""
         for query in (
             select(TABLES.c.table_name).where(
-                self._tables_here(), _same_or_below(TABLES.c.table_namespace, text)
+                self._tables_here(), _is_same_or_below(TABLES.c.table_namespace, text)
             ),
             select(NAMESPACE_PROPERTIES.c.namespace).where(
-                self._properties_here(), _same_or_below(NAMESPACE_PROPERTIES.c.namespace, text)
+                self._properties_here(), _is_same_or_below(NAMESPACE_PROPERTIES.c.namespace, text)
             ),
         ):
             if connection.execute(query.limit(1)).first() is not None:
@@ -183,7 +187,7 @@ class SqlNamespaces:
             key = int.from_bytes(digest, "big", signed=True)
             connection.execute(select(func.pg_advisory_xact_lock(key)))
 
-    def missing(self, levels: Identifier) -> NoSuchNamespaceError:
+    def missing_error(self, levels: Identifier) -> NoSuchNamespaceError:
         """The error for a namespace that is not there."""
         return NoSuchNamespaceError(
             f"there is no namespace {shown(levels)} in the catalog {self._catalog}: "
@@ -227,7 +231,10 @@ class SqlNamespaces:
     def _locked_rows(self, connection: Connection, text: str) -> dict[str, str]:
         return _texts(
             connection.execute(
-                select(_KEY, _VALUE).where(self._is_of(text)).order_by(_KEY).with_for_update()
+                select(_KEY, _VALUE)
+                .where(self._is_property_of(text))
+                .order_by(_KEY)
+                .with_for_update()
             )
         )
 
@@ -250,17 +257,17 @@ class SqlNamespaces:
     def _one_inside(self, connection: Connection, text: str) -> str | None:
         for query in (
             select(TABLES.c.table_name).where(
-                self._tables_here(), _same_or_below(TABLES.c.table_namespace, text)
+                self._tables_here(), _is_same_or_below(TABLES.c.table_namespace, text)
             ),
             select(NAMESPACE_PROPERTIES.c.namespace).where(
-                self._properties_here(), _below(NAMESPACE_PROPERTIES.c.namespace, text)
+                self._properties_here(), _is_below(NAMESPACE_PROPERTIES.c.namespace, text)
             ),
         ):
             if (found := connection.scalars(query.limit(1)).first()) is not None:
                 return str(found)
         return None
 
-    def _is_of(self, text: str) -> ColumnElement[bool]:
+    def _is_property_of(self, text: str) -> ColumnElement[bool]:
         return (NAMESPACE_PROPERTIES.c.namespace == text) & self._properties_here()
 
     def _tables_here(self) -> ColumnElement[bool]:
@@ -284,10 +291,10 @@ def _texts(rows: Iterable[Any]) -> dict[str, str]:
     return {str(key): "" if value is None else str(value) for key, value in rows}
 
 
-def _same_or_below(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-    return or_(column == text, _below(column, text))
+def _is_same_or_below(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+    return or_(column == text, _is_below(column, text))
 
 
-def _below(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+def _is_below(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
     # LIKE ignores case on SQLite and has wildcards; a prefix comparison has neither.
     return func.substr(column, 1, len(text) + 1) == f"{text}."

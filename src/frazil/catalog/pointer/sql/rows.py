@@ -113,8 +113,8 @@ class SqlRows:
 
         def work(connection: Connection) -> Sequence[object]:
             if not self._namespaces.is_stored(connection, text):
-                raise self._namespaces.missing(levels)
-            here = and_(self.are_here(), TABLES.c.table_namespace == text)
+                raise self._namespaces.missing_error(levels)
+            here = and_(self.is_any_row(), TABLES.c.table_namespace == text)
             return connection.scalars(select(TABLES.c.table_name).where(here)).all()
 
         names = self._database.read(work)
@@ -154,7 +154,7 @@ class SqlRows:
 
     def all_pointers(self) -> dict[tuple[str, str], object]:
         """What all rows point to at this moment, by `row_key`; broken ones too."""
-        query = _select_key(self.are_here())
+        query = _select_key(self.is_any_row())
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return {(namespace, name): location for namespace, name, location in rows}
 
@@ -254,14 +254,14 @@ class SqlRows:
         """Give a row another name; the kind's errors where there is none, or where it is taken."""
         if old == new:
             if self.location_of(old) is None:
-                raise self.missing(old)
+                raise self.missing_error(old)
             return
         namespace, name = row_key(new)
         seen: list[Pointers] = []
 
         def work(connection: Connection) -> None:
             if not self._namespaces.is_stored(connection, namespace):
-                raise self._namespaces.missing(new[:-1])
+                raise self._namespaces.missing_error(new[:-1])
             self._namespaces.hold_name(connection, new)
             self.refuse_namespace(connection, new)
             seen[:] = [self._require_row(connection, old)]
@@ -324,7 +324,7 @@ class SqlRows:
     def is_named(self, location: str) -> bool:
         """Whether any row points to a metadata file, or did so before its present one."""
         named = or_(*(pointer == location for pointer in _POINTERS))
-        query = select(TABLES.c.table_name).where(self.are_here(), named)
+        query = select(TABLES.c.table_name).where(self.is_any_row(), named)
         return self._database.read(lambda connection: connection.execute(query).first()) is not None
 
     def row(self, name: Identifier, location: str) -> dict[str, str | None]:
@@ -341,9 +341,9 @@ class SqlRows:
 
     def is_row(self, name: Identifier) -> ColumnElement[bool]:
         """The condition of a name's row."""
-        return and_(self.are_here(), self._is_named(name))
+        return and_(self.is_any_row(), self._is_named(name))
 
-    def are_here(self) -> ColumnElement[bool]:
+    def is_any_row(self) -> ColumnElement[bool]:
         """The condition of all these rows."""
         here = TABLES.c.catalog_name == self._catalog
         if not self._typed:
@@ -366,7 +366,7 @@ class SqlRows:
     def _find_several(self) -> Select[Any]:
         """What finds where the names of `keys` point to."""
         key = tuple_(TABLES.c.table_namespace, TABLES.c.table_name)
-        return _select_key(and_(self.are_here(), key.in_(bindparam("keys", expanding=True))))
+        return _select_key(and_(self.is_any_row(), key.in_(bindparam("keys", expanding=True))))
 
     @cached_property
     def _swap(self) -> Update:
@@ -382,14 +382,14 @@ class SqlRows:
     def _is_given(self) -> ColumnElement[bool]:
         """The condition of the row that `_parameters` name."""
         return and_(
-            self.are_here(),
+            self.is_any_row(),
             TABLES.c.table_namespace == bindparam("namespace"),
             TABLES.c.table_name == bindparam("name"),
         )
 
     # -- errors ----------------------------------------------------------------------------------
 
-    def missing(self, name: Identifier) -> FrazilError:
+    def missing_error(self, name: Identifier) -> FrazilError:
         """The error of a name that is not there."""
         return self.kind.missing(
             f"there is no {self.kind.word} {shown(name)} in the catalog {self._catalog}"
@@ -405,7 +405,7 @@ class SqlRows:
     def _require_row(self, connection: Connection, name: Identifier) -> Pointers:
         row = self.lock_row(connection, name)
         if row is None:
-            raise self.missing(name)
+            raise self.missing_error(name)
         return row
 
     def _is_named(self, name: Identifier) -> ColumnElement[bool]:

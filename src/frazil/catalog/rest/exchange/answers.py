@@ -189,13 +189,13 @@ def _kind_and_message(answer: Answer) -> tuple[str, str]:
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, str):
         # OAuth2 has a form of its own.
-        return plain(error), plain(f"{error}: {body.get('error_description') or ''}")
+        return shown_text(error), shown_text(f"{error}: {body.get('error_description') or ''}")
     if not isinstance(error, dict):
         return "", ""
-    return plain(error.get("type")), plain(error.get("message"))
+    return shown_text(error.get("type")), shown_text(error.get("message"))
 
 
-def plain(text: object) -> str:
+def shown_text(text: object) -> str:
     """Return a server's text as it may be shown: one line, without control characters, not long."""
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text or "")).split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"

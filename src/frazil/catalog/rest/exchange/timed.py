@@ -81,12 +81,12 @@ class TimedTransport(httpx.BaseTransport):
 
     def _proxy_pools(self, proxies: Mapping[str, str]) -> dict[str, httpcore.ConnectionPool]:
         return {
-            scheme: self._by(scheme, address if "://" in address else f"http://{address}")
+            scheme: self._proxy_pool(scheme, address if "://" in address else f"http://{address}")
             for scheme, address in proxies.items()
             if scheme in ("http", "https", "all") and address
         }
 
-    def _by(self, scheme: str, address: str) -> httpcore.ConnectionPool:
+    def _proxy_pool(self, scheme: str, address: str) -> httpcore.ConnectionPool:
         try:
             proxy = httpx.Proxy(address)
             url, login = proxy.url, proxy.raw_auth

@@ -17,7 +17,7 @@ from frazil.catalog.rest.exchange.answers import (
     EndlessAnswerError,
     LostAnswerError,
     NotSentError,
-    plain,
+    shown_text,
 )
 from frazil.catalog.rest.exchange.timed import TimedTransport
 from frazil.catalog.rest.settings import TransportSettings, origin_of
@@ -52,12 +52,12 @@ class Transport:
         origin = origin_of(url)
         ends = time.monotonic() + _LONGEST_EXCHANGE_SECONDS
         for _ in range(_MOST_REDIRECTS):
-            answer = self._once(method, url, headers, content, ends)
+            answer = self._send_once(method, url, headers, content, ends)
             target = answer.headers.get("location")
             if answer.status not in _REDIRECTS or target is None:
                 return answer
             url = urljoin(url, target)
-            if not _is_of(origin, url):
+            if not _has_origin(origin, url):
                 raise StorageError(
                     "the server redirects to another origin, which is not followed since "
                     "credentials would go there: give its address as uri"
@@ -73,7 +73,7 @@ class Transport:
         if client is not None:
             client.close()
 
-    def _once(
+    def _send_once(
         self,
         method: str,
         url: str,
@@ -121,7 +121,7 @@ class Transport:
         )
 
 
-def _is_of(origin: tuple[str, str, int | None], url: str) -> bool:
+def _has_origin(origin: tuple[str, str, int | None], url: str) -> bool:
     try:
         return origin_of(url) == origin
     except ConfigurationError:
@@ -129,4 +129,4 @@ def _is_of(origin: tuple[str, str, int | None], url: str) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    return plain(error) or type(error).__name__
+    return shown_text(error) or type(error).__name__

@@ -100,7 +100,7 @@ class VendedFileIO(FileIO):
         self._take(credentials)
 
     def __getstate__(self) -> dict[str, Any]:
-        self._fresh()
+        self._renew_if_due()
         return {
             "properties": self._base,
             "credentials": [(each.prefix, dict(each.config)) for each in self._credentials],
@@ -128,19 +128,19 @@ class VendedFileIO(FileIO):
     @property
     def tag(self) -> str:
         """Text that changes with the credentials and says nothing of them."""
-        self._fresh()
+        self._renew_if_due()
         return "-".join(each.tag for each in self._credentials)
 
     def credentials(self) -> tuple[StorageCredential, ...]:
         """Return them, with the catalog's addresses of stores below; renewed if they end soon."""
-        self._fresh()
+        self._renew_if_due()
         addresses = {name: text for name, text in self._base.items() if not is_secret(name)}
         return tuple(
             replace(each, config={**addresses, **each.config}) for each in self._credentials
         )
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        return self._reaching(prefix).list(prefix)
+        return self._io_for(prefix).list(prefix)
 
     def _run(
         self,
@@ -149,11 +149,11 @@ class VendedFileIO(FileIO):
         on_disk: Callable[[str], T],
         on_store: Callable[[Store, str], T],
     ) -> T:
-        return self._reaching(path)._run(verb, path, on_disk, on_store)
+        return self._io_for(path)._run(verb, path, on_disk, on_store)
 
-    def _reaching(self, path: str) -> FileIO:
+    def _io_for(self, path: str) -> FileIO:
         """The files that credentials of the longest prefix reach."""
-        self._fresh()
+        self._renew_if_due()
         for prefix, files in self._by_prefix:
             if is_below(prefix, path):
                 return files
@@ -183,7 +183,7 @@ class VendedFileIO(FileIO):
     def _end_soon(self) -> bool:
         return self._due_ms is not None and _now_ms() >= max(self._due_ms, self._again_ms)
 
-    def _fresh(self) -> None:
+    def _renew_if_due(self) -> None:
         """Renew the credentials shortly before they end."""
         if self._renew is None or not self.is_due:
             return

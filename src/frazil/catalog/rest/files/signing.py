@@ -88,10 +88,10 @@ class SigningPlace:
         signing = _object(body, _CONFIG, name)
         properties, headers = (_object(signing, part, name) for part in ("properties", "headers"))
         merged = {**connection.properties, **config}
-        uri = _first(merged, SIGNER_URI) or connection.client.uri
-        path = _first(merged, SIGNER_ENDPOINT)
+        uri = _first_property(merged, SIGNER_URI) or connection.client.uri
+        path = _first_property(merged, SIGNER_ENDPOINT)
         if path is None:
-            has_own = _CONFIG in body or connection.has(routes.SIGN_REQUEST)
+            has_own = _CONFIG in body or connection.has_endpoint(routes.SIGN_REQUEST)
             path = connection.routes.table(name, "sign") if has_own else _OLD_ENDPOINT
         if path.startswith(("http://", "https://")):
             parts = urlsplit(path)
@@ -185,7 +185,7 @@ class SignedFileIO(FileIO):
     ) -> None:
         super().__init__(properties, caches=caches)
         self._place = place
-        self._client = connection.client.at(place.uri)
+        self._client = connection.client.at_address(place.uri)
         self._settings = {
             name: text
             for name, text in connection.properties.items()
@@ -260,5 +260,5 @@ def _may_keep(headers: Mapping[str, str]) -> bool:
     return "private" in headers.get("cache-control", "").lower()
 
 
-def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+def _first_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     return next((properties[name] for name in names if properties.get(name)), None)
