@@ -282,7 +282,7 @@ def searched(mode: str, *, listed: list[str], named: list[str], **equal: Any) ->
     )
     frame = pl.DataFrame({"path": listed, "size": 1, "modified_ms": 5})
     parts = search.paths.parts(pl.Series("path", named))
-    return search.orphans(search.unreached(frame, parts))["path"].to_list()
+    return search.orphans(search.unreached_files(frame, parts))["path"].to_list()
 
 
 def test_schemes_of_one_store_are_equal_and_other_prefixes_are_a_conflict() -> None:

@@ -245,7 +245,7 @@ def test_expiry_reads_no_manifest_that_was_read_before(files_catalog: Catalog) -
     manifests = [path for path in avro_files(table) if kind_of(path) == "manifest"]
     table.io.delete_many(manifests)
     again = unreachable_files(table.io, before, after)
-    assert (list(again.held.paths()), again.others) == ([paths], first.others)
+    assert (list(again.held.paths()), again.naming_files) == ([paths], first.naming_files)
 
 
 def test_a_dry_run_tells_what_an_expiry_removes_and_removes_nothing(files_catalog: Catalog) -> None:

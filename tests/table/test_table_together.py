@@ -59,7 +59,7 @@ class Together:
     def table(self, name: str) -> Transaction:
         if name not in self.joined:
             handle = loaded(self.catalog, name)
-            self.joined[name] = TransactionPort(handle.port, handle.port.loaded)
+            self.joined[name] = TransactionPort(handle.port, handle.port.loaded_table)
         return Transaction(self.joined[name])
 
     def new(self, name: str) -> Transaction:
@@ -295,7 +295,7 @@ def test_tries_are_those_of_the_first_table(
 
 def port_of(catalog: Catalog, name: str = "db.one") -> TransactionPort:
     handle = loaded(catalog, name)
-    return TransactionPort(handle.port, handle.port.loaded)
+    return TransactionPort(handle.port, handle.port.loaded_table)
 
 
 def look(

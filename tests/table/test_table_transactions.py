@@ -161,7 +161,7 @@ def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
     with CreateTransaction(catalog, catalog.stage_table("db.new", metadata)) as tx:
         tx.files.append([data_file("a", partition=())])
         assert not catalog.table_exists("db.new")
-    table = TableHandle(catalog, tx.created)
+    table = TableHandle(catalog, tx.created_table)
     assert names(table) == ["a"]
     assert table.metadata.metadata_log == ()
     before = avro_files(table)

@@ -35,7 +35,7 @@ def opened_scan(read: Read) -> Iterator[Scan]:
 def opened_table(handle: TableHandle) -> Iterator[Table]:
     """Give a table with the active session, or with a quiet local one that ends with the block."""
     with opened_session() as spark:
-        yield Table(spark, handle.catalog, handle.port.loaded)
+        yield Table(spark, handle.catalog, handle.port.loaded_table)
 
 
 @contextmanager

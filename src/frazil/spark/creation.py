@@ -76,7 +76,7 @@ class CreateTable:
         files = self._write(spark, rows, staged)
         with CreateTransaction(catalog, staged) as transaction:
             transaction.files.append(files, **owning(settings, files))
-        return transaction.created
+        return transaction.created_table
 
     def run_within(
         self, spark: SparkSession, catalog: Catalog, begin: Callable[[StagedTable], SparkPort]

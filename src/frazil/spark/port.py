@@ -124,9 +124,9 @@ class SparkHandlePort(SparkPort, HandlePort):
         self.reads = self.reads.showing(self.metadata)
         return super().newest()
 
-    def committed(self, loaded: LoadedTable, made: frozenset[int]) -> None:
+    def show_commit(self, loaded: LoadedTable, made: frozenset[int]) -> None:
         """Show what was committed; what the user reads goes on to it."""
-        super().committed(loaded, made)
+        super().show_commit(loaded, made)
         self.reads.follow(loaded.metadata, made)
 
     def transaction(self) -> SparkTransactionPort:
@@ -136,7 +136,7 @@ class SparkHandlePort(SparkPort, HandlePort):
 
     def of_another_thread(self) -> SparkHandlePort:
         """Return a port of the same table that moves by itself."""
-        return SparkHandlePort(self.spark, self.catalog, self.loaded)
+        return SparkHandlePort(self.spark, self.catalog, self.loaded_table)
 
     def together(self) -> AbstractContextManager[SparkPort]:
         """Give a transaction, which is committed at the end of the block."""

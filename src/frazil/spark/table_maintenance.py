@@ -317,11 +317,11 @@ class TableMaintenance(Maintenance):
         return remove_orphan_files(
             self._port,
             search,
-            self._deleting(threads=search.delete_threads),
+            self._deleter(threads=search.delete_threads),
             is_dry_run=is_dry_run,
             files=files,
             tell=tell,
         )
 
-    def _deleting(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
+    def _deleter(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
         return deleting_by(self.spark, self._port.io, threads=threads)

@@ -110,7 +110,7 @@ class TableHandle(TableOperations):
     @property
     def metadata_location(self) -> str:
         """The path of the metadata file."""
-        return self.port.loaded.metadata_location
+        return self.port.loaded_table.metadata_location
 
     @property
     def uuid(self) -> str | None:

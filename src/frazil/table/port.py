@@ -117,7 +117,7 @@ class HandlePort(TablePort):
         return self._catalog
 
     @property
-    def loaded(self) -> LoadedTable:
+    def loaded_table(self) -> LoadedTable:
         """The table as last loaded or committed."""
         return self._table
 
@@ -164,10 +164,10 @@ class HandlePort(TablePort):
         """Commit an operation, and show what was committed."""
         uuid, base = self.metadata.table_uuid, self._base_of(operation)
         committed = commit(self._catalog, self.identifier, operation, base=base, expected_uuid=uuid)
-        if base is not None and not _follows(committed, base):
+        if base is not None and not _is_next(committed, base):
             # Others change it too: what was looked at before is too old for a first try.
             self._careful_until = monotonic() + _CARE_LASTS_SECONDS
-        self.committed(committed, operation.made_snapshots)
+        self.show_commit(committed, operation.made_snapshots)
 
     def check_at_commit(self, read: Operation) -> None:
         """Nothing is left to check: the command has taken place when it read."""
@@ -181,12 +181,12 @@ class HandlePort(TablePort):
         is_new = now - look.at < _LOOK_LASTS_SECONDS and now >= self._careful_until
         return look.loaded if is_new else None
 
-    def committed(self, loaded: LoadedTable, made: frozenset[int]) -> None:
+    def show_commit(self, loaded: LoadedTable, made: frozenset[int]) -> None:
         """Show what was committed through this port."""
         self.show(loaded)
 
 
-def _follows(committed: LoadedTable, base: LoadedTable) -> bool:
+def _is_next(committed: LoadedTable, base: LoadedTable) -> bool:
     """Whether a commit is the next one after a table, or changed nothing."""
     log = committed.metadata.metadata_log
     before = log[-1].metadata_file if log else ""

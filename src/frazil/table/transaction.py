@@ -152,7 +152,7 @@ class TransactionPort(CollectingPort):
             return self._base
         staged = self._staged_changes
         committed = commit(self._handle.catalog, self.identifier, staged, base=self._base)
-        self._handle.committed(committed, operations.made_snapshots)
+        self._handle.show_commit(committed, operations.made_snapshots)
         return committed
 
     def close(self, read: Mapping[str, int | None]) -> ChangedTable:
@@ -236,7 +236,7 @@ class CreationPort(CollectingPort):
         self._created: LoadedTable | None = None
 
     @property
-    def created(self) -> LoadedTable:
+    def created_table(self) -> LoadedTable:
         """The table, once it is created."""
         if self._created is None:
             raise ValidationError(f"{self.name} is not created yet")
@@ -271,6 +271,6 @@ class CreateTransaction(Transaction):
         super().__init__(CreationPort(catalog, staged))
 
     @property
-    def created(self) -> LoadedTable:
+    def created_table(self) -> LoadedTable:
         """The table, once it is created."""
-        return self.port.created
+        return self.port.created_table

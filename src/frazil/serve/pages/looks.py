@@ -18,7 +18,7 @@ from frazil.serve.rights.access import ANYBODY, Principal
 from frazil.serve.service import ServedCatalog
 from frazil.storage.paths import redact
 from frazil.table.report.index import LakeIndex, index_page
-from frazil.table.report.lake import LakeEntry, Told, entries_of, matching, names_of
+from frazil.table.report.lake import LakeEntry, Told, entries_of, matching_names, names_of
 from frazil.table.report.layout import Library, Surroundings, plotting_library, whole_page
 from frazil.table.report.page import report_page
 
@@ -38,7 +38,7 @@ def show_index(served: ServedCatalog, call: Call) -> HttpAnswer:
     query, number = call.query.get("q", "").strip(), _page_number(call)
     told, who = _told_of(served), call.principal
     names = names_of(served.catalog, told=told, may_read=who.may_read, may_see=who.may_see)
-    tables, views = (matching(each, query) for each in (names.tables, names.views))
+    tables, views = (matching_names(each, query) for each in (names.tables, names.views))
     found = sorted([*((each, False) for each in tables), *((each, True) for each in views)])
     size = served.settings.page_rows
     pages = max(-(-len(found) // size), 1)

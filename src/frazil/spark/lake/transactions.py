@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from frazil.spark.upserts import once as batches
     from frazil.spark.upserts.once import Batch
     from frazil.table.commit.loop import Backoff
-    from frazil.table.commit.retries import repeated
+    from frazil.table.commit.retries import run_with_retries
     from frazil.table.conflicts.validation import Isolation
 else:
     StatementTransactions = later(
@@ -31,7 +31,7 @@ else:
     LakeTransaction = later("frazil.spark.lake_transaction.transaction", "LakeTransaction")
     batches = later("frazil.spark.upserts.once")
     Backoff = later("frazil.table.commit.loop", "Backoff")
-    repeated = later("frazil.table.commit.retries", "repeated")
+    run_with_retries = later("frazil.table.commit.retries", "run_with_retries")
 
 
 Result = TypeVar("Result")
@@ -119,7 +119,7 @@ class LakeTransactions:
         def most(_: CommitError) -> int:
             return _backoff(tries[-1]).num_retries if retries is None else retries
 
-        return repeated(once, most)
+        return run_with_retries(once, most)
 
     def _statement_transactions(self) -> StatementTransactions:
         begin = partial(_tables, self.spark, self.catalog)

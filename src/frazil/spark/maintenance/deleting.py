@@ -41,7 +41,7 @@ def deleting_by(spark: SparkSession, io: FileIO, *, threads: int) -> DeleteFiles
             done = map_batches(spread, partial(delete_some, io, threads), _REASONS)
             failed = done.where("reason is not null").toArrow().to_pydict()
             failures.update(zip(failed["path"], failed["reason"], strict=True))
-            deleting.several(len(some))
+            deleting.add_several(len(some))
         return failures
 
     return delete

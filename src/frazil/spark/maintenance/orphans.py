@@ -84,7 +84,7 @@ def remove_orphan_files(
     beginning = None
     if files is None:
         beginning = list_beginning(table.io, search.location)
-        reachable = reachable_metadata(table.io, table.loaded)
+        reachable = reachable_metadata(table.io, table.loaded_table)
         is_small = len(beginning.folders) <= costs.LISTED_FOLDERS
         if is_small and is_planned_here(reachable.manifests):
             listed = listing(table.io, beginning)
@@ -222,7 +222,7 @@ def _compare(search: OrphanSearch, batches: Iterator[pa.RecordBatch]) -> Iterato
     rows = pl.concat(some)
     candidates = rows.filter(~pl.col(_IS_REACHED)).select(*LISTED)
     reached = rows.filter(_IS_REACHED).select(*COMPARABLE)
-    yield from arrow_of(search.unreached(candidates, reached)).to_batches()
+    yield from arrow_of(search.unreached_files(candidates, reached)).to_batches()
 
 
 def _result(done: DataFrame, *, is_dry_run: bool) -> OrphanFilesResult:

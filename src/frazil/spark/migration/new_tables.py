@@ -175,7 +175,7 @@ def _create(
     with CreateTransaction(catalog, staged) as transaction:
         transaction.port.run(learn_names(staged.metadata, imported.names))
         transaction.files.append(imported.entries, snapshot_properties=engine_summary(spark))
-    return transaction.created
+    return transaction.created_table
 
 
 def _rename(spark: SparkSession, table: SparkTable, new: SparkTable) -> None:

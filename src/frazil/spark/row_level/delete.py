@@ -26,7 +26,7 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
 from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.session.few_rows import tasks_of_scan
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.conflicts.validation import isolation_named
 
 
@@ -58,7 +58,7 @@ class Delete:
             tries.append(_Deletion(command.condition(self.where, alias=self.alias)))
             return tries[-1].run(command)
 
-        return repeated(once, lambda error: self._retries(port, error, tries))
+        return run_with_retries(once, lambda error: self._retries(port, error, tries))
 
     def _retries(self, port: SparkPort, error: CommitError, tries: Sequence[_Deletion]) -> int:
         """How often it is made again: on the new snapshot, as if it had come later.

@@ -32,7 +32,7 @@ from frazil.spark.row_level.values.names import TARGET
 from frazil.spark.session.facts import type_support
 from frazil.spark.session.free_names import free_name
 from frazil.spark.write.distribute import Placement
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Update:
             condition = command.condition(self.where, alias=self.alias)
             return _Change(self.assignments, condition, self.alias).run(command)
 
-        return repeated(once, lambda _: self.options.retry)
+        return run_with_retries(once, lambda _: self.options.retry)
 
 
 @dataclass(frozen=True, slots=True)

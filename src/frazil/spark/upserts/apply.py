@@ -55,7 +55,7 @@ from frazil.storage.file_kinds import equality_delete_files
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import in_threads
 from frazil.table.commit.operation import MetadataOperation
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.conflicts.validation import Validation
 from frazil.table.file_changes import FileChanges
 from frazil.table.operations import TableOperations
@@ -139,7 +139,7 @@ class ApplyChanges:
                     raise
                 raise ValidationError(f"{problem}; nothing was changed") from error
 
-        return repeated(once, lambda _: port.retries)
+        return run_with_retries(once, lambda _: port.retries)
 
 
 @dataclass(frozen=True, slots=True)

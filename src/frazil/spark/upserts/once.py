@@ -23,7 +23,7 @@ from frazil.spark.row_level.start import Start, owning
 from frazil.spark.row_level.writes import Overwrite, Rows
 from frazil.spark.write.rows import rows_of
 from frazil.table.commit.operation import MetadataOperation
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.file_changes import FileChanges
 
 QUERY_ID: Final = "frazil.stream.query-id"
@@ -145,7 +145,7 @@ class AppendBatch:
                 if files:
                     FileChanges(together).fast_append(files, **owning(start.settings, files))
 
-        repeated(once, lambda _: port.retries)
+        run_with_retries(once, lambda _: port.retries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ _LOG: Final = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-def repeated(
+def run_with_retries(
     run: Callable[[], Result],
     retries: Callable[[CommitError], int],
     *,

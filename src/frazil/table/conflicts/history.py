@@ -47,7 +47,7 @@ class Scope:
             return f"that can contain rows matching {self._filter}"
         return f"in the {len(self._partitions)} partitions that this operation touches"
 
-    def among(
+    def manifests_in_scope(
         self, metadata: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> list[ManifestFile]:
         """Those of the manifests that can track files of the scope."""
@@ -273,7 +273,7 @@ class History:
             and (status is not EntryStatus.ADDED or manifest.has_added_files)
             and (status is not EntryStatus.DELETED or manifest.has_deleted_files)
         ]
-        for manifest in scope.among(self._metadata, own):
+        for manifest in scope.manifests_in_scope(self._metadata, own):
             yield from self._changed_files(manifest, snapshot, status, scope)
 
     def _changed_files(

@@ -51,7 +51,7 @@ class SharedFile:
         return len(self.now & (self.own.deleted - self.own.earlier))
 
     @property
-    def deleted(self) -> BitMap64:
+    def all_deleted(self) -> BitMap64:
         """All that is deleted when the operation has come after the others."""
         return self.own.earlier | self.own.deleted | self.now
 
@@ -111,7 +111,7 @@ class DeletesOfCopies:
 class OperationRows(Protocol):
     """Reads the rows that decide whether an operation and others contradict each other."""
 
-    def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
+    def own_rows(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
         """Return what the operation deletes of these data files."""
 
     def deleted_by(
@@ -138,13 +138,13 @@ class OperationRows(Protocol):
     ) -> Mapping[str, BitMap64] | None:
         """Return those of `deleted_since` that equality deletes of others delete."""
 
-    def decisive(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
+    def decisive_counts(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that decided what the operation does.
 
         Returns how many by path, without files that have none; None where nobody can tell.
         """
 
-    def moved(
+    def move_deletes(
         self,
         metadata: TableMetadata,
         head: Snapshot | None,
@@ -166,11 +166,11 @@ class OperationRows(Protocol):
     ) -> DeletesOfCopies | None:
         """Write deletes of rows in the operation's own new files.
 
-        `deleted` are the positions that others deleted, by the data files that the operation
+        `all_deleted` are the positions that others deleted, by the data files that the operation
         replaces. None where the rows cannot be told.
         """
 
-    def matching(
+    def matching_counts(
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
     ) -> Mapping[str, int] | None:
         """Count the rows of live data files that the operation would have been about.
@@ -186,7 +186,7 @@ def shared_files(
 ) -> list[SharedFile]:
     """Return the data files of which an operation and these deletes delete rows."""
     now = rows.deleted_by(deletes, paths)
-    own = rows.own(now.keys())
+    own = rows.own_rows(now.keys())
     return [SharedFile(path, own[path], now[path]) for path in now if path in own]
 
 
@@ -232,7 +232,7 @@ class AddedData:
             # The rows that others added are in these by now, among others.
             moved = {file.path for file in history.rewritten_data()}
         since = history.sequence_number_read
-        counts = rows.matching(metadata, head, (paths - rewritten) | moved, since)
+        counts = rows.matching_counts(metadata, head, (paths - rewritten) | moved, since)
         if counts is None:
             return list(added)
         found = set(counts) - moved

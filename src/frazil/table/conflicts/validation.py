@@ -146,7 +146,7 @@ def check_read_rows_stay(
     if rows is not None and deletes:
         since = history.sequence_number_read
         gone = rows.deleted_since(metadata, head, paths - rewritten, since)
-        counts = None if gone is None else rows.decisive(gone)
+        counts = None if gone is None else rows.decisive_counts(gone)
         if counts is not None:
             for path, count in counts.items():
                 history.refuse_rows(count, path, what="matched")
@@ -238,7 +238,7 @@ def check_rows_not_deleted_by_equality(
     if found is None:
         history.refuse(by_equality, _DELETES_OF_READ_FILES)
         return
-    own = rows.own(found.keys())
+    own = rows.own_rows(found.keys())
     for path, deleted in found.items():
         changed = own[path].deleted - own[path].earlier
         history.refuse_rows(len(deleted & changed), path)

@@ -93,7 +93,7 @@ class EntryTables:
 
     def files(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Live files: the columns of `file_struct`, and `readable_metrics`."""
-        return _live(self._read(io, manifest)).select(*self._file_columns, "readable_metrics")
+        return _live_rows(self._read(io, manifest)).select(*self._file_columns, "readable_metrics")
 
     def entries(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Entries, those of removed files too, with the file as a struct."""
@@ -105,12 +105,12 @@ class EntryTables:
 
     def plain_files(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """`files` without what is made of maps, and `ROW`."""
-        return _live(self._plain(io, manifest)).select(*self._plain_columns, ROW)
+        return _live_rows(self._plain_entries(io, manifest)).select(*self._plain_columns, ROW)
 
     def plain_entries(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """`entries` without what is made of maps, and `ROW`."""
         file = pl.struct(*self._plain_columns).alias("data_file")
-        return self._plain(io, manifest).select(*_ENTRY_COLUMNS, file, ROW)
+        return self._plain_entries(io, manifest).select(*_ENTRY_COLUMNS, file, ROW)
 
     def no_plain_files(self) -> pl.DataFrame:
         """`plain_files` without rows."""
@@ -140,7 +140,7 @@ class EntryTables:
     def holdings(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """What `partitions` adds up: sums over live files of a partition, content and snapshot."""
         [frame] = self._loader(io, ManifestCache.of(io)).entries([manifest])
-        files = self._shown_rows(_live(frame), self._counted_dtypes)
+        files = self._shown_rows(_live_rows(frame), self._counted_dtypes)
         keys = [name for name in files.columns if name not in _SUMS]
         sums = [pl.col(name).sum() for name in _SUMS]
         counted = files.group_by(keys, maintain_order=True).agg(*sums, pl.len().alias(_FILES))
@@ -215,7 +215,7 @@ class EntryTables:
     def _plain_columns(self) -> tuple[str, ...]:
         return tuple(name for name in self._file_columns if name not in MAPPED)
 
-    def _plain(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
+    def _plain_entries(self, io: FileIO, manifest: ManifestFile) -> pl.DataFrame:
         """Every entry without its maps."""
         [frame] = self._loader(io, ManifestCache(0)).entries([manifest])
         dtypes = {name: dtype for name, dtype in self._dtypes.items() if name not in MAPPED}
@@ -264,7 +264,7 @@ class EntryTables:
             else:
                 shown = _shown_value(field.field_type, frame[name])
                 columns.append(shown.cast(dtype).alias(field.name))
-        return pl.DataFrame(columns).to_struct("partition") if columns else _nothing(frame)
+        return pl.DataFrame(columns).to_struct("partition") if columns else _null_partitions(frame)
 
 
 def read_all(
@@ -326,7 +326,7 @@ def commit_times(metadata: TableMetadata) -> pl.DataFrame:
     )
 
 
-def _live(entries: pl.DataFrame) -> pl.DataFrame:
+def _live_rows(entries: pl.DataFrame) -> pl.DataFrame:
     return entries.filter(pl.col("status") != int(EntryStatus.DELETED))
 
 
@@ -360,7 +360,9 @@ def _readable_metrics(frame: pl.DataFrame, leaves: Sequence[tuple[str, NestedFie
         ]
         columns.append(pl.DataFrame(parts).to_struct(name))
     named = "readable_metrics"
-    return pl.DataFrame(columns).to_struct(named) if columns else _nothing(frame).alias(named)
+    return (
+        pl.DataFrame(columns).to_struct(named) if columns else _null_partitions(frame).alias(named)
+    )
 
 
 def _bound_values(kind: IcebergType, values: pl.Series) -> pl.Series:
@@ -379,5 +381,5 @@ def _shown_value(kind: IcebergType, values: pl.Series) -> pl.Series:
     return digits.select(pl.concat_str(sliced, separator="-")).to_series()
 
 
-def _nothing(frame: pl.DataFrame) -> pl.Series:
+def _null_partitions(frame: pl.DataFrame) -> pl.Series:
     return pl.Series([None] * len(frame), dtype=pl.Struct([]))

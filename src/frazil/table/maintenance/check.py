@@ -160,7 +160,7 @@ def check_files_here(
         seen = _Seen()
         problems = [pl.DataFrame(schema=PROBLEMS)]
         for stated in _stated_facts(io, metadata, manifests):
-            new = seen.new(stated)
+            new = seen.take_new(stated)
             for some in new.iter_slices(_FILES_BETWEEN):
                 problems.append(check_entries(io, some))
                 counting.add(len(some))
@@ -182,7 +182,7 @@ class _Seen:
         """How many files they are of."""
         return self._paths.n_unique()
 
-    def new(self, stated: pl.DataFrame) -> pl.DataFrame:
+    def take_new(self, stated: pl.DataFrame) -> pl.DataFrame:
         """Return the entries that state what none before did."""
         told = stated.with_columns(
             pl.struct(*STATED).hash(seed).alias(name) for seed, name in enumerate(_DIGEST)
@@ -221,12 +221,12 @@ def check_manifests(
             return problem(path, "manifest", "unreadable", reason=str(error))
         return None
 
-    def counted(manifest: ManifestFile) -> pl.DataFrame | None:
+    def look_and_count(manifest: ManifestFile) -> pl.DataFrame | None:
         found = look(manifest)
         counting.add()
         return found
 
-    results = in_threads(counted, manifests, threads=WAITING_THREADS, name="frazil-check")
+    results = in_threads(look_and_count, manifests, threads=WAITING_THREADS, name="frazil-check")
     paths = (manifest.manifest_path for manifest in manifests)
     return dict(zip(paths, results, strict=True))
 

@@ -89,34 +89,34 @@ class UnreachableFiles:
         manifests, manifest_lists, statistics_files: the paths of the others.
     """
 
-    held: LiveFiles = field(default_factory=LiveFiles.none)
+    held: LiveFiles = field(default_factory=LiveFiles.empty)
     manifests: tuple[str, ...] = ()
     manifest_lists: tuple[str, ...] = ()
     statistics_files: tuple[str, ...] = ()
 
     @property
-    def others(self) -> tuple[tuple[str, ...], ...]:
+    def naming_files(self) -> tuple[tuple[str, ...], ...]:
         """Those that name others, after those that they name."""
         return self.manifests, self.manifest_lists, self.statistics_files
 
     @property
     def count(self) -> int:
         """The number of files of all kinds."""
-        return len(self.held) + sum(map(len, self.others))
+        return len(self.held) + sum(map(len, self.naming_files))
 
     def counts(self, failures: Mapping[str, str]) -> FileCounts:
         """Return how many there are of each kind, but for those that could not be deleted."""
 
-        def gone(paths: Sequence[str]) -> int:
+        def deleted_count(paths: Sequence[str]) -> int:
             return len(paths) - sum(path in failures for path in paths)
 
         return {
             "deleted_data_files": self.held.count_of(Content.DATA, failures),
             "deleted_position_delete_files": self.held.count_of(Content.POSITION_DELETES, failures),
             "deleted_equality_delete_files": self.held.count_of(Content.EQUALITY_DELETES, failures),
-            "deleted_manifest_files": gone(self.manifests),
-            "deleted_manifest_lists": gone(self.manifest_lists),
-            "deleted_statistics_files": gone(self.statistics_files),
+            "deleted_manifest_files": deleted_count(self.manifests),
+            "deleted_manifest_lists": deleted_count(self.manifest_lists),
+            "deleted_statistics_files": deleted_count(self.statistics_files),
         }
 
 
@@ -211,7 +211,7 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
     if not expired:
         return UnreachableFiles(statistics_files=_statistics_gone(before, after))
     expired_manifests = _manifests(io, expired)
-    beside = _manifests(io, _beside(expired, before, after))
+    beside = _manifests(io, _neighbour_snapshots(expired, before, after))
     gone = [manifest for path, manifest in expired_manifests.items() if path not in beside]
     unreachable = FileDigests.of(io, before, gone).not_held(io, after, list(beside.values()))
     if unreachable:
@@ -245,7 +245,7 @@ def delete_unreachable(
     """
     failures: dict[str, str] = {}
     deleting = Deleting(tell, files.count)
-    for paths in (*files.held.paths(), *files.others):
+    for paths in (*files.held.paths(), *files.naming_files):
         failures.update(delete(paths, deleting))
     deleting.end()
     return ExpireResult(
@@ -268,7 +268,7 @@ def planned_expiry(io: FileIO, before: TableMetadata, operation: ExpireSnapshots
     )
 
 
-def _beside(
+def _neighbour_snapshots(
     expired: Sequence[Snapshot], before: TableMetadata, after: TableMetadata
 ) -> list[Snapshot]:
     """Kept snapshots of which one has every manifest that a kept and an expired snapshot share.

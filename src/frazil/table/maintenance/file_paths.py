@@ -26,7 +26,7 @@ class LiveFiles:
     frame: pl.DataFrame
 
     @classmethod
-    def none(cls) -> LiveFiles:
+    def empty(cls) -> LiveFiles:
         """No files."""
         return cls(pl.DataFrame(schema=_DTYPES))
 
@@ -104,7 +104,7 @@ class FileDigests:
         once = self.frame.unique("digest", keep="first").sort("manifest")
         places = once["manifest"].unique().sort().to_list()
         found = []
-        for live in _live(io, metadata, self.manifests, places):
+        for live in _live_files(io, metadata, self.manifests, places):
             first, last = live["manifest"][0], live["manifest"][-1]
             low, high = (int(once["manifest"].search_sorted(place)) for place in (first, last + 1))
             some = once.slice(low, high - low)
@@ -113,24 +113,24 @@ class FileDigests:
                 .unique("digest", keep="first", maintain_order=True)
                 .select(*_DTYPES)
             )
-        return LiveFiles(pl.concat([LiveFiles.none().frame, *found]))
+        return LiveFiles(pl.concat([LiveFiles.empty().frame, *found]))
 
 
 def live_files(io: FileIO, metadata: TableMetadata, manifests: Iterable[ManifestFile]) -> LiveFiles:
     """The files that the manifests hold and have not removed, each once."""
     some = list(manifests)
-    found = [live.select(*_DTYPES) for live in _live(io, metadata, some, range(len(some)))]
-    return LiveFiles(pl.concat([LiveFiles.none().frame, *found]).unique(maintain_order=True))
+    found = [live.select(*_DTYPES) for live in _live_files(io, metadata, some, range(len(some)))]
+    return LiveFiles(pl.concat([LiveFiles.empty().frame, *found]).unique(maintain_order=True))
 
 
 def _digests(
     io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
 ) -> Iterator[pl.DataFrame]:
-    for live in _live(io, metadata, manifests, range(len(manifests))):
+    for live in _live_files(io, metadata, manifests, range(len(manifests))):
         yield live.select(*_DIGESTS).rechunk()
 
 
-def _live(
+def _live_files(
     io: FileIO,
     metadata: TableMetadata,
     manifests: Sequence[ManifestFile],

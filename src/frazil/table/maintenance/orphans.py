@@ -213,7 +213,7 @@ class OrphanSearch:
             ~plain.str.contains(_HIDDEN),
         )
 
-    def unreached(self, candidates: pl.DataFrame, reached: pl.DataFrame) -> pl.DataFrame:
+    def unreached_files(self, candidates: pl.DataFrame, reached: pl.DataFrame) -> pl.DataFrame:
         """Return the candidates that metadata does not reach, or only by another prefix.
 
         Args:
@@ -279,16 +279,16 @@ class OrphanSearch:
         folders = metadata.str.extract("^(.*)/[^/]*$", 1).unique().sort().alias("path")
         if folders.is_empty():
             return
-        others = self._others(folders, own)
+        others = self._folders_of_others(folders, own)
         if len(others):
-            others = self._others(others, earlier())
+            others = self._folders_of_others(others, earlier())
         if len(others):
             raise ValidationError(
                 f"{self.location} holds metadata of another table in {others[0]}, whose files "
                 "would count as orphans; give a location that only this table has"
             )
 
-    def _others(self, folders: pl.Series, own: Collection[str]) -> pl.Series:
+    def _folders_of_others(self, folders: pl.Series, own: Collection[str]) -> pl.Series:
         mine = self.paths.parts(pl.Series("path", [f"{each}/x" for each in own], pl.String()))
         theirs = self.paths.parts(folders + "/x")
         return folders.filter(~theirs["key"].is_in(mine["key"].implode()))
@@ -337,13 +337,13 @@ def remove_orphans(
     )
     candidates = search.candidates(files)
     reached = reached_parts(io, loaded, search.paths, folders_of(search, candidates))
-    unreached = search.unreached(candidates, reached)
+    unreached = search.unreached_files(candidates, reached)
     orphans = search.orphans(unreached)
     if not is_dry_run and len(orphans):
         newest = table.refresh()
         if newest.metadata_location != loaded.metadata_location:
             again = reached_parts(io, newest, search.paths)
-            orphans = search.orphans(search.unreached(orphans.select(*LISTED), again))
+            orphans = search.orphans(search.unreached_files(orphans.select(*LISTED), again))
     return delete_orphans(orphans, delete, is_dry_run=is_dry_run, tell=tell)
 
 

@@ -110,9 +110,9 @@ class Deleting:
 
     def one(self) -> None:
         """Count a file."""
-        self.several(1)
+        self.add_several(1)
 
-    def several(self, count: int) -> None:
+    def add_several(self, count: int) -> None:
         """Count files that went together."""
         with self._lock:
             self._done += count

@@ -42,7 +42,7 @@ def reachable_metadata(io: FileIO, table: LoadedTable) -> ReachableMetadata:
             can be said to be unreachable.
     """
     metadata = table.metadata
-    manifests = _once(lists_of_manifests(io, metadata.snapshots))
+    manifests = _distinct_manifests(lists_of_manifests(io, metadata.snapshots))
     log = (entry.metadata_file for entry in metadata.metadata_log)
     files = (table.metadata_location, *log)
     folders = {metadata_location(metadata), *map(parent_of, files)}
@@ -67,6 +67,6 @@ def metadata_folders(io: FileIO, table: LoadedTable) -> frozenset[str]:
     return frozenset(map(parent_of, metadata_files_of(io, table.metadata, table.metadata_location)))
 
 
-def _once(lists: Iterable[tuple[ManifestFile, ...]]) -> tuple[ManifestFile, ...]:
+def _distinct_manifests(lists: Iterable[tuple[ManifestFile, ...]]) -> tuple[ManifestFile, ...]:
     found = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}
     return tuple(found.values())

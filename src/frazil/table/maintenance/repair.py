@@ -175,7 +175,7 @@ def remove_superfluous(table: HandlePort, problems: pl.DataFrame) -> tuple[int, 
     vectors = _entries(table.io, metadata, told[Rule.TWO_VECTORS])
     removed, settled = [], set[FileKey]()
     for several in _by_data_file(vectors):
-        older = _older(table.io, several)
+        older = _older_vectors(table.io, several)
         removed += older
         settled |= {file_key(each.data_file) for each in several} if older else set()
     ignored = _entries(table.io, metadata, told[Rule.BESIDE_A_VECTOR])
@@ -218,7 +218,7 @@ def _by_data_file(vectors: Sequence[ManifestEntry]) -> Iterator[list[ManifestEnt
     yield from found.values()
 
 
-def _older(io: FileIO, vectors: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+def _older_vectors(io: FileIO, vectors: Sequence[ManifestEntry]) -> list[ManifestEntry]:
     """All but the newest of a data file's vectors; none where that lacks positions of others."""
     *older, newest = sorted(vectors, key=lambda each: each.sequence_number or 0)
     if file_key(newest.data_file) in {file_key(each.data_file) for each in older}:

@@ -192,7 +192,7 @@ class Maintenance(StatisticsChanges):
         tell = on_progress or tell_nobody
         tell(DeleteProgress("searching"))
         files = unreachable_files(self._port.io, operation.base, operation.after)
-        return delete_unreachable(files, operation, self._deleting(), tell)
+        return delete_unreachable(files, operation, self._deleter(), tell)
 
     def expire_snapshots_keeping_files(
         self,
@@ -285,12 +285,12 @@ class Maintenance(StatisticsChanges):
     ) -> OrphanFilesResult:
         """Do the work; a table with a session shares it with executors."""
         files = None if file_list is None else listing_of(file_list)
-        delete = self._deleting(threads=search.delete_threads)
+        delete = self._deleter(threads=search.delete_threads)
         return remove_orphans(
             self._port, search, delete, is_dry_run=is_dry_run, files=files, tell=tell
         )
 
-    def _deleting(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
+    def _deleter(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
         """Return who deletes files; a table with a session shares it with executors."""
         return deleting_here(self._port.io, threads=threads)
 

@@ -204,14 +204,14 @@ def _versions(
     metadata = table.metadata if end_version is None else read_metadata(io, end)
     log = [entry.metadata_file for entry in metadata.metadata_log]
     if start_version is None:
-        return _Versions(end=end, between=_there(io, log), metadata=metadata, before=None)
+        return _Versions(end=end, between=_existing_paths(io, log), metadata=metadata, before=None)
     start = _file_name(known, start_version)
     if start not in log:
         raise ValidationError(
             f"start_version {start_version} is no version before {name_of(end)}; its log has "
             f"{', '.join(map(name_of, log)) or 'none'}"
         )
-    between = _there(io, log[log.index(start) + 1 :])
+    between = _existing_paths(io, log[log.index(start) + 1 :])
     return _Versions(end=end, between=between, metadata=metadata, before=read_metadata(io, start))
 
 
@@ -224,7 +224,7 @@ def _file_name(known: Sequence[str], version: str) -> str:
     return found[0]
 
 
-def _there(io: FileIO, paths: Sequence[str]) -> tuple[str, ...]:
+def _existing_paths(io: FileIO, paths: Sequence[str]) -> tuple[str, ...]:
     """Those that are not gone: writers may remove old ones."""
     found = in_threads(io.exists, paths, name=_THREADS)
     return tuple(path for path, is_there in zip(paths, found, strict=True) if is_there)

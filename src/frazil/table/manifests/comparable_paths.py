@@ -40,8 +40,8 @@ class ComparablePaths:
     ) -> ComparablePaths:
         """Return the comparison with names that are equal, as ``{"s3a,s3n": "s3"}``."""
         return cls(
-            _flat({**EQUAL_SCHEMES, **(equal_schemes or {})}, "equal_schemes"),
-            _flat(equal_authorities or {}, "equal_authorities"),
+            _flat_names({**EQUAL_SCHEMES, **(equal_schemes or {})}, "equal_schemes"),
+            _flat_names(equal_authorities or {}, "equal_authorities"),
         )
 
     def parts(self, paths: pl.Series, *, real_folders: Collection[str] = ()) -> pl.DataFrame:
@@ -91,7 +91,7 @@ def _with_links_followed(frame: pl.DataFrame, real_folders: Collection[str]) -> 
     return split.with_columns(pl.when(moved).then(there).otherwise("key").alias("key"))
 
 
-def _flat(equal: Mapping[str, str], argument: str) -> dict[str, str]:
+def _flat_names(equal: Mapping[str, str], argument: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for names, one in equal.items():
         for name in names.split(","):

@@ -236,7 +236,7 @@ class ManifestFilter:
             return _Filtered(manifest, ())
         container = self._files.container_of(manifest)
         source = CarriedEntries(manifest, container, frame, self._carry(frame, chosen))
-        return self._without(metadata, source, chosen, snapshot_id)
+        return self._rewrite_manifest(metadata, source, chosen, snapshot_id)
 
     def _rewrite(
         self, metadata: TableMetadata, source: CarriedEntries, snapshot_id: int
@@ -245,7 +245,7 @@ class ManifestFilter:
         if not chosen.any():
             return _Filtered(source.manifest, ())
         source = replace(source, carry=self._carry(source.entries, chosen))
-        return self._without(metadata, source, chosen, snapshot_id)
+        return self._rewrite_manifest(metadata, source, chosen, snapshot_id)
 
     @staticmethod
     def _carry(frame: pl.DataFrame, chosen: pl.Series) -> pl.Series:
@@ -258,7 +258,7 @@ class ManifestFilter:
             .cast(pl.Int8)
         ).to_series()
 
-    def _without(
+    def _rewrite_manifest(
         self, metadata: TableMetadata, source: CarriedEntries, chosen: pl.Series, snapshot_id: int
     ) -> _Filtered:
         """Write the manifest anew; of entries only those that go are decoded one by one."""

@@ -206,7 +206,7 @@ def _places(catalog: Catalog, tables: Sequence[Identifier]) -> Mapping[Identifie
         return {}
 
 
-def matching(names: Sequence[Identifier], query: str) -> list[Identifier]:
+def matching_names(names: Sequence[Identifier], query: str) -> list[Identifier]:
     """Return the names that hold a text, in any case."""
     wanted = query.strip().lower()
     return [each for each in names if wanted in search_text(each)]

@@ -193,7 +193,7 @@ def _choices(found: OptimizingPlan) -> str:
             )
             for each in found.choices[:_MOST_ROWS]
         ],
-    ) + _more(len(found.choices))  # fmt: skip
+    ) + _more_note(len(found.choices))  # fmt: skip
 
 
 def _partitions(found: OptimizingPlan) -> str:
@@ -211,7 +211,7 @@ def _partitions(found: OptimizingPlan) -> str:
             )
             for row in rows
         ],
-    ) + _more(len(found.partitions))  # fmt: skip
+    ) + _more_note(len(found.partitions))  # fmt: skip
 
 
 def _columns(metadata: TableMetadata) -> str:
@@ -225,7 +225,7 @@ def _columns(metadata: TableMetadata) -> str:
             )
             for field in fields[:_MOST_ROWS]
         ],
-    ) + _more(len(fields))  # fmt: skip
+    ) + _more_note(len(fields))  # fmt: skip
 
 
 def _snapshots(metadata: TableMetadata) -> str:
@@ -242,14 +242,14 @@ def _snapshots(metadata: TableMetadata) -> str:
             )
             for each in newest[:_MOST_ROWS]
         ],
-    ) + _more(len(newest))  # fmt: skip
+    ) + _more_note(len(newest))  # fmt: skip
 
 
 def _properties(metadata: TableMetadata) -> str:
     known = sorted(redact_properties(dict(metadata.properties)).items())
     if not known:
         return "<p>None</p>"
-    return html_table(("property", "value"), known[:_MOST_ROWS]) + _more(len(known))
+    return html_table(("property", "value"), known[:_MOST_ROWS]) + _more_note(len(known))
 
 
 _SUMMARY_KEYS: Final = (
@@ -267,5 +267,5 @@ def _summary_value(snapshot: Snapshot, key: str) -> int | str:
     return (snapshot.summary or {}).get(key, 0) if count is None else count
 
 
-def _more(count: int) -> str:
+def _more_note(count: int) -> str:
     return f"<p>… and {count - _MOST_ROWS:,} more</p>" if count > _MOST_ROWS else ""

@@ -61,7 +61,7 @@ class CorrectEntries(SnapshotProducer):
             result.append(written)
             before += (entry.data_file for entry in wrong)
         self.before = tuple(before)
-        self.after = tuple(self._right(file) for file in before)
+        self.after = tuple(self._corrected_file(file) for file in before)
         return result
 
     def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
@@ -86,11 +86,14 @@ class CorrectEntries(SnapshotProducer):
             return manifest, ()
         entries = entries_in(base, opened)
         live = [entry for entry in entries if entry.status is not EntryStatus.DELETED]
-        wrong = tuple(entry for entry in live if self._right(entry.data_file) != entry.data_file)
+        wrong = tuple(
+            entry for entry in live if self._corrected_file(entry.data_file) != entry.data_file
+        )
         if not wrong:
             return manifest, ()
         corrected = [
-            replace(as_existing(entry), data_file=self._right(entry.data_file)) for entry in live
+            replace(as_existing(entry), data_file=self._corrected_file(entry.data_file))
+            for entry in live
         ]
         written = self.files.write(
             base,
@@ -101,7 +104,7 @@ class CorrectEntries(SnapshotProducer):
         )
         return written, wrong
 
-    def _right(self, file: DataFile) -> DataFile:
+    def _corrected_file(self, file: DataFile) -> DataFile:
         figures = self._figures.get(file.file_path)
         if figures is None:
             return file

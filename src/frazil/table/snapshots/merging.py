@@ -161,9 +161,11 @@ class MergingProducer(SnapshotProducer):
         deletes = [each for each in existing if each.content is ManifestContent.DELETES]
         new_data = self.added_data.manifests(base, self.snapshot_id)
         merged = [
-            *self._data_merger.merge(base, self._relevant(new_data, data), self.snapshot_id),
+            *self._data_merger.merge(
+                base, self._relevant_manifests(new_data, data), self.snapshot_id
+            ),
             *(
-                self._relevant((), deletes)
+                self._relevant_manifests((), deletes)
                 if self._only_adds_data
                 else self._with_other_deletes(base, data, deletes)
             ),
@@ -194,7 +196,9 @@ class MergingProducer(SnapshotProducer):
         self.removed_deletes.choose_older_than(min((oldest, *self.added_data.sequence_numbers)))
         kept = self.removed_deletes.apply(base, deletes, self.snapshot_id)
         new = self.added_deletes.manifests(base, self.snapshot_id)
-        return self._delete_merger.merge(base, self._relevant(new, kept), self.snapshot_id)
+        return self._delete_merger.merge(
+            base, self._relevant_manifests(new, kept), self.snapshot_id
+        )
 
     def summary(self, base: TableMetadata, parent: Snapshot | None) -> Mapping[str, str]:
         """What was added and removed, and the totals (rule 303)."""
@@ -209,7 +213,7 @@ class MergingProducer(SnapshotProducer):
             **self._counts,
         }
 
-    def _relevant(
+    def _relevant_manifests(
         self, new: Sequence[ManifestFile], kept: Sequence[ManifestFile]
     ) -> list[ManifestFile]:
         """New manifests, and others that have live files or were written for this snapshot."""

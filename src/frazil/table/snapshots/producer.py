@@ -66,7 +66,7 @@ class SnapshotOptions:
                     f"snapshot property {name!r}: names and values are strings, not {value!r}"
                 )
 
-    def saying(self, entries: Mapping[str, str]) -> SnapshotOptions:
+    def with_summary(self, entries: Mapping[str, str]) -> SnapshotOptions:
         """Return the options with more entries for the summary; a later one of a name wins."""
         return replace(self, snapshot_properties={**self.snapshot_properties, **entries})
 

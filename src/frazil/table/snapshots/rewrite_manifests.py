@@ -232,11 +232,11 @@ def _clusters(
     taken: list[list[CarriedEntries]] = [[] for _ in range(order.clusters)]
     for source, of_source in zip(opened, starts, strict=True):
         for number, rows in rows_by_cluster(order.clusters_of(source.entries, of_source)):
-            taken[number].append(_only(source, rows))
+            taken[number].append(_carried_rows(source, rows))
     yield from taken
 
 
-def _only(source: CarriedEntries, rows: pl.Series) -> CarriedEntries:
+def _carried_rows(source: CarriedEntries, rows: pl.Series) -> CarriedEntries:
     """Some entries of a manifest."""
     carry = np.full(len(source.entries), int(Carry.DROPPED), dtype=np.int8)
     carry[rows.to_numpy()] = int(Carry.EXISTING)

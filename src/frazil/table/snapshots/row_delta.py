@@ -333,7 +333,7 @@ class JoinedDeletes:
         if not gone:
             return True
         since = history.sequence_number_read
-        moved = self._rows.moved(metadata, head, gone, _moved_to(history, gone), since)
+        moved = self._rows.move_deletes(metadata, head, gone, _moved_to(history, gone), since)
         if moved is None:
             return False
         self._made_for_moved += moved.added
@@ -392,7 +392,7 @@ class JoinedDeletes:
         """Have one vector for each data file, with what both delete."""
         keys = {path: (path, file_key(file)) for path, file in overtaken.items()}
         wanted = {
-            file.path: file.deleted
+            file.path: file.all_deleted
             for file in self.shared
             if file.path in keys and keys[file.path] not in self._made
         }

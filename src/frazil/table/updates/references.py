@@ -66,7 +66,7 @@ def create_branch(
         AlreadyExistsError: the name is taken.
         NoSuchSnapshotError: there is no such snapshot.
     """
-    return _creating("branch", name, snapshot_id, retention)
+    return _create_operation("branch", name, snapshot_id, retention)
 
 
 def branch_ref(name: str, snapshot_id: int, retention: Retention) -> SetSnapshotRef:
@@ -84,14 +84,14 @@ def create_tag(
         NoSuchSnapshotError: there is no such snapshot.
     """
     retention.check_for_tag()
-    return _creating("tag", name, snapshot_id, retention)
+    return _create_operation("tag", name, snapshot_id, retention)
 
 
 def replace_branch(
     name: str, *, snapshot_id: SnapshotId | None = None, retention: Retention | None = None
 ) -> MetadataOperation:
     """Point a branch at any snapshot, by default the current one, or change its retention."""
-    return _replacing("branch", name, snapshot_id, retention)
+    return _replace_operation("branch", name, snapshot_id, retention)
 
 
 def replace_tag(
@@ -100,7 +100,7 @@ def replace_tag(
     """Point a tag at any snapshot, by default the current one, or change its retention."""
     if retention is not None:
         retention.check_for_tag()
-    return _replacing("tag", name, snapshot_id, retention)
+    return _replace_operation("tag", name, snapshot_id, retention)
 
 
 def set_retention(name: str, retention: Retention) -> MetadataOperation:
@@ -122,12 +122,12 @@ def remove_branch(name: str) -> MetadataOperation:
     """Remove a branch; its snapshots stay until they expire."""
     if name == MAIN_BRANCH:
         raise ValidationError("main cannot be removed")
-    return _removing("branch", name)
+    return _remove_operation("branch", name)
 
 
 def remove_tag(name: str) -> MetadataOperation:
     """Remove a tag; its snapshot stays until it expires."""
-    return _removing("tag", name)
+    return _remove_operation("tag", name)
 
 
 def rename_branch(name: str, new_name: str) -> MetadataOperation:
@@ -137,7 +137,7 @@ def rename_branch(name: str, new_name: str) -> MetadataOperation:
         raise ValidationError("main cannot be renamed; create a branch beside it")
 
     def updates(base: TableMetadata) -> list[Update]:
-        ref = _existing(base, name, "branch")
+        ref = _existing_ref(base, name, "branch")
         _check_free(base, new_name)
         return [SetSnapshotRef(new_name, ref), RemoveSnapshotRef(name)]
 
@@ -230,7 +230,7 @@ def rollback_to_timestamp(timestamp_ms: int) -> MetadataOperation:
     return MetadataOperation(updates)
 
 
-def _creating(
+def _create_operation(
     kind: RefType, name: str, given: SnapshotId | None, retention: Retention
 ) -> MetadataOperation:
     _check_name(name)
@@ -244,13 +244,13 @@ def _creating(
     return MetadataOperation(updates)
 
 
-def _replacing(
+def _replace_operation(
     kind: RefType, name: str, given: SnapshotId | None, retention: Retention | None
 ) -> MetadataOperation:
     snapshot_id = optional_snapshot_id_of(given)
 
     def updates(base: TableMetadata) -> list[Update]:
-        ref = _existing(base, name, kind)
+        ref = _existing_ref(base, name, kind)
         target = _snapshot_or_current(base, snapshot_id, f"{kind} {name!r}").snapshot_id
         replaced = dataclasses.replace(ref, snapshot_id=target)
         if retention is not None:
@@ -260,9 +260,9 @@ def _replacing(
     return MetadataOperation(updates)
 
 
-def _removing(kind: RefType, name: str) -> MetadataOperation:
+def _remove_operation(kind: RefType, name: str) -> MetadataOperation:
     def updates(base: TableMetadata) -> list[Update]:
-        _existing(base, name, kind)
+        _existing_ref(base, name, kind)
         return [RemoveSnapshotRef(name)]
 
     return MetadataOperation(updates)
@@ -288,7 +288,7 @@ def _check_free(base: TableMetadata, name: str) -> None:
         raise AlreadyExistsError(f"the table has a branch or tag {name!r}; replace it instead")
 
 
-def _existing(base: TableMetadata, name: str, kind: str) -> SnapshotRef:
+def _existing_ref(base: TableMetadata, name: str, kind: str) -> SnapshotRef:
     ref = base.ref(name)
     if ref.type != kind:
         raise NoSuchRefError(f"{name!r} is a {ref.type}, not a {kind}")

@@ -173,7 +173,7 @@ class Committer:
     def _options(self, groups: Sequence[RewrittenGroup]) -> SnapshotOptions:
         """Where a snapshot goes; its summary counts the rows that others deleted meanwhile."""
         moved = sum(each.moved_rows for each in groups)
-        return self.options.saying({MOVED_ROWS: str(moved)}) if moved else self.options
+        return self.options.with_summary({MOVED_ROWS: str(moved)}) if moved else self.options
 
     def _sorted_out(self, left: list[RewrittenGroup]) -> _SortedOut:
         """Compare the groups' files and deletes with those that the branch has now.

@@ -38,7 +38,7 @@ from frazil.spark.port import SparkPort
 from frazil.spark.read.reader import TableReader
 from frazil.spark.session.facts import temporary_settings
 from frazil.spark.write.files import WriteProgress
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, branch_head
 
 
@@ -68,7 +68,7 @@ class ConvertEqualityDeletes:
             conversion = _Conversion(port=port, base=base, head=head, commit=commit)
             return conversion.run(files_condition(port, base, self.where), self.on_progress)
 
-        return repeated(once, lambda _: port.retries, after=(ConflictError,))
+        return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from frazil.spark.port import SparkPort
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 from frazil.storage.files import FileIO
 from frazil.table.commit.definition import Definition
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.manifests.entry_columns import partition_tuples
 from frazil.table.snapshots.producer import SnapshotOptions, branch_head
 from frazil.table.snapshots.rewrite import RewriteFiles
@@ -140,7 +140,7 @@ def remove_dangling_deletes(port: SparkPort, options: SnapshotOptions) -> int:
         operation = replace_delete_files(port, base, head, removed, options=options)
         return len(operation.removed_deletes.removed)
 
-    return repeated(once, lambda _: port.retries, after=(ConflictError,))
+    return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
 
 
 def _unpack(deletes: pl.DataFrame) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from frazil.spark.maintenance.compaction.delete_replacement import (
 from frazil.spark.maintenance.compaction.options import RewriteOptions, RewriteSettings
 from frazil.spark.maintenance.compaction.results import PositionDeletesResult
 from frazil.spark.port import SparkPort
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, branch_head
 
 ChooseDeletes = Callable[[TableMetadata, ScanPlan], pl.DataFrame]
@@ -79,7 +79,7 @@ class RewritePositionDeletes:
             )
             return rewrite.run(implied, self.granularity)
 
-        return repeated(once, lambda _: port.retries, after=(ConflictError,))
+        return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ class _Run:
 
     def _do(self, work: Work, choices: tuple[OptimizingChoice, ...], number: int) -> Any:
         kinds = ",".join(sorted({choice.kind for choice in choices}))
-        commit = self.commit.saying({_TYPE: kinds})
+        commit = self.commit.with_summary({_TYPE: kinds})
         match work:
             case Work.REWRITE_FILES:
                 return self._compact(choices, commit, number)

@@ -21,7 +21,7 @@ from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.values.names import SOURCE, TARGET, check_aliases, check_has_keys
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.write.rows import rows_of
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 from frazil.table.operations import TableOperations
 
 
@@ -65,7 +65,7 @@ class Merge:
             source_alias=self.source_alias,
         )
         once = self._evolve if self.evolves else self._once
-        return repeated(lambda: once(port, request), lambda _: self.options.retry)
+        return run_with_retries(lambda: once(port, request), lambda _: self.options.retry)
 
     def keys(self, port: SparkPort) -> NamedKeys | None:
         """Return the columns that are equal where rows match; None for a condition.

@@ -89,7 +89,7 @@ class ComparedRows:
         """The data files that the command looked at."""
         return self.target.plan
 
-    def own(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
+    def own_rows(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
         """Return what the command deletes of these data files."""
         if not paths:
             return {}
@@ -160,12 +160,12 @@ class ComparedRows:
         compared = self._compare(metadata, head, paths)
         return None if compared is None else compared.by_equality(since)
 
-    def decisive(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
+    def decisive_counts(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that the command would have been about."""
         places = places_of(self.target, rows)
         return self._count(RowsAt.among(self.target, places)) if places else {}
 
-    def moved(
+    def move_deletes(
         self,
         metadata: TableMetadata,
         head: Snapshot | None,
@@ -174,7 +174,7 @@ class ComparedRows:
         since: int,
     ) -> MovedDeletes | None:
         """Write the deletes of the command's rows anew, where others moved them."""
-        own = {path: each.deleted - each.earlier for path, each in self.own(gone).items()}
+        own = {path: each.deleted - each.earlier for path, each in self.own_rows(gone).items()}
         if sum(map(len, own.values())) > costs.SOUGHT_ROWS:
             return None
         now = self._now(metadata, head).named(written.every)
@@ -231,7 +231,7 @@ class ComparedRows:
         copies: Sequence[DataFile],
     ) -> DeletesOfCopies | None:
         """Write deletes of rows in the command's new files that equal some which it left alone."""
-        if self.target.keeps_lineage or self.decisive(deleted):
+        if self.target.keeps_lineage or self.decisive_counts(deleted):
             return None
         now = self.target.of_new_files(copies)
         found = equal_rows(self.target, places_of(self.target, deleted), now)
@@ -243,7 +243,7 @@ class ComparedRows:
         )
         return DeletesOfCopies(written.added, written.deleted_rows)
 
-    def matching(
+    def matching_counts(
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
     ) -> Mapping[str, int] | None:
         """Count the rows of live data files that the command would have been about."""

@@ -30,7 +30,7 @@ from frazil.spark.sql.binding.bind import DIALECT, bind_view_query
 from frazil.spark.sql.binding.view_columns import ENGINE_VERSIONS, QUERY_COLUMN_NAMES
 from frazil.spark.sql.context import SqlContext, ViewScope
 from frazil.spark.types import query_schema_from_spark
-from frazil.table.commit.retries import repeated
+from frazil.table.commit.retries import run_with_retries
 
 _TRIES = 4
 
@@ -154,7 +154,7 @@ def create_or_replace_view(
                     raise CommitFailedError(str(error)) from None
                 raise
 
-    return repeated(run, lambda _: _TRIES, after=(CommitFailedError,))
+    return run_with_retries(run, lambda _: _TRIES, after=(CommitFailedError,))
 
 
 def replace_view(context: SqlContext, name: Identifier, definition: ViewDefinition) -> LoadedView:
@@ -165,7 +165,7 @@ def replace_view(context: SqlContext, name: Identifier, definition: ViewDefiniti
     """
     context.catalog.load_view(name)
     new = definition.version(context, name)
-    return repeated(
+    return run_with_retries(
         lambda: _replace(context, name, new), lambda _: _TRIES, after=(CommitFailedError,)
     )
 
@@ -176,7 +176,7 @@ def change_view(context: SqlContext, name: Identifier, updates: Sequence[ViewUpd
     Raises:
         NoSuchViewError: there is no such view.
     """
-    repeated(
+    run_with_retries(
         lambda: context.catalog.commit_view(name, (), updates),
         lambda _: _TRIES,
         after=(CommitFailedError,),

@@ -101,8 +101,8 @@ def _find(
 ) -> list[tuple[object, ...]]:
     """The rows of `PROBLEMS` for the deletes of these manifests."""
     try:
-        deletes = _together([entries.deletes[p] for p in paths if p in entries.deletes])
-        data = _together([entries.data[p] for p in paths if p in entries.data])
+        deletes = _concat_or_empty([entries.deletes[p] for p in paths if p in entries.deletes])
+        data = _concat_or_empty([entries.data[p] for p in paths if p in entries.data])
     except UnsupportedError as error:
         return [(manifest_list, "manifest list", SCHEMAS_APART, None, None, None, str(error))]
     found = contradictions(data, deletes, metadata.specs_by_id)
@@ -122,7 +122,7 @@ def _find(
     ]
 
 
-def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _concat_or_empty(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return concat_entries(frames) if frames else no_entries()
 
 

@@ -59,7 +59,9 @@ def metadata_problems(
             reason="it lies where the table has no other file, so it may be another table's",
         )
         for each in manifests
-        if not any(_bare(each.manifest_path).startswith(folder) for folder in folders)
+        if not any(
+            _path_without_scheme(each.manifest_path).startswith(folder) for folder in folders
+        )
     )
     return [*values, *foreign, *_names(catalog, table)]
 
@@ -107,10 +109,10 @@ def _folders(table: LoadedTable) -> tuple[str, ...]:
     lists = (each.manifest_list for each in metadata.snapshots if each.manifest_list)
     files = (table.metadata_location, *lists, *(e.metadata_file for e in metadata.metadata_log))
     folders = (metadata.location, *filter(None, named), *{parent_of(each) for each in files})
-    return tuple(f"{_bare(each).rstrip('/')}/" for each in dict.fromkeys(folders))
+    return tuple(f"{_path_without_scheme(each).rstrip('/')}/" for each in dict.fromkeys(folders))
 
 
-def _bare(path: str) -> str:
+def _path_without_scheme(path: str) -> str:
     """A path without its scheme, of which a store may have several."""
     normal = normalize_location(path)
     return (normal.partition(":")[2] or normal).lstrip("/")

@@ -55,7 +55,7 @@ def plan_optimizing(
         _Planner(seen, settings, costs, paths, metadata.format_version).choices(),
         key=lambda choice: -choice.gain_seconds,
     )
-    taken, postponed = _within(by_gain, settings.max_files)
+    taken, postponed = _split_by_limit(by_gain, settings.max_files)
     names = [paths[scope] for scope in partitions["scope"]]
     return OptimizingPlan(
         snapshot_id=plan.snapshot_id,
@@ -274,7 +274,7 @@ def _deletes_to_rewrite(
     return deletes.join(several, on="scope", how="semi")
 
 
-def _within(
+def _split_by_limit(
     choices: list[OptimizingChoice], most: int
 ) -> tuple[tuple[OptimizingChoice, ...], tuple[OptimizingChoice, ...]]:
     """Choices whose data files are not too many, and the others; there is always one."""
@@ -358,10 +358,10 @@ def evaluate(
             pl.col("record_count").cast(pl.Int64).alias("rows"),
         )
         .join(ages, on="snapshot_id", how="left", maintain_order="left")
-        .with_columns(pl.col("age_ms").fill_null(_oldest(metadata, now_ms)))
+        .with_columns(pl.col("age_ms").fill_null(_age_of_expired(metadata, now_ms)))
     )
     for name, which in (("position", ~IS_EQUALITY), ("equality", IS_EQUALITY)):
-        load = delete_load(_only(plan, which)).select(
+        load = delete_load(_with_deletes(plan, which)).select(
             "ordinal",
             pl.col("delete_files").alias(f"{name}_files"),
             pl.col("deleted_rows").alias(f"{name}_rows"),
@@ -373,7 +373,7 @@ def evaluate(
         files = files.join(load, on="ordinal", how="left", maintain_order="left").with_columns(
             pl.col(f"{name}_files").fill_null(0), pl.col(f"{name}_rows").fill_null(0.0)
         )
-    of_files = _only(plan, ~IS_EQUALITY & ~IS_VECTOR).delete_index.ordinals()
+    of_files = _with_deletes(plan, ~IS_EQUALITY & ~IS_VECTOR).delete_index.ordinals()
     limit = pl.when("has_vectors").then(settings.vector_ratio).otherwise(settings.deleted_ratio)
     files = files.with_columns(
         ((pl.col("position_files") > 0) & ~pl.col("ordinal").is_in(of_files.implode())).alias(
@@ -397,7 +397,7 @@ def evaluate(
             pl.col("record_count").cast(pl.Int64).alias("rows"),
         )
         .join(ages, on="snapshot_id", how="left", maintain_order="left")
-        .with_columns(pl.col("age_ms").fill_null(_oldest(metadata, now_ms)))
+        .with_columns(pl.col("age_ms").fill_null(_age_of_expired(metadata, now_ms)))
     )
     return Evaluation(files.drop("snapshot_id"), deletes.drop("snapshot_id"))
 
@@ -420,7 +420,7 @@ def partition_paths(
     }
 
 
-def _only(plan: ScanPlan, which: pl.Expr) -> ScanPlan:
+def _with_deletes(plan: ScanPlan, which: pl.Expr) -> ScanPlan:
     """The plan with some of its deletes."""
     index = plan.delete_index.for_deletes(plan.deletes.filter(which)["delete"])
     return replace(plan, delete_index=index)
@@ -434,6 +434,6 @@ def _ages(metadata: TableMetadata, now_ms: int) -> pl.DataFrame:
     )
 
 
-def _oldest(metadata: TableMetadata, now_ms: int) -> int:
+def _age_of_expired(metadata: TableMetadata, now_ms: int) -> int:
     """The age of what an expired snapshot wrote, at least."""
     return max((now_ms - each.timestamp_ms for each in metadata.snapshots), default=0)
