@@ -269,7 +269,7 @@ class TransactionBatch:
         by_columns: dict[tuple[ValueColumn, ...], list[list[Any]]] = {}
         for key, row in self._open:
             known = found.get(key)
-            missing = _missing(row, {} if known is None else known)
+            missing = _missing_columns(row, {} if known is None else known)
             if known is None or missing:
                 raise ValidationError(
                     f"an update left values of {', '.join(missing)} as they were, and the table "
@@ -285,7 +285,7 @@ class TransactionBatch:
         self._open = []
 
 
-def _missing(row: _Row, known: Mapping[int, Any]) -> list[str]:
+def _missing_columns(row: _Row, known: Mapping[int, Any]) -> list[str]:
     return [
         column.source_name
         for column, value in zip(row.columns, row.values, strict=True)

@@ -147,7 +147,7 @@ class ColumnPlan:
         ]
         return tuple(kept), tuple(places)
 
-    def renamed(self) -> dict[str, str]:
+    def renamed_columns(self) -> dict[str, str]:
         """The table's columns that get other names, by those that they have."""
         found = {}
         for number, field_id in self.fields.items():
@@ -158,7 +158,7 @@ class ColumnPlan:
 
     def renamed_schema(self) -> Schema:
         """The table's schema with the names that its columns get."""
-        renamed = self.renamed()
+        renamed = self.renamed_columns()
         fields = (
             replace(each, name=renamed.get(each.name, each.name)) for each in self.schema.fields
         )
@@ -234,7 +234,7 @@ class ColumnPlan:
                 )
         mine = set(self.fields.values())
         others = {each.name.lower() for each in self.schema.fields if each.field_id not in mine}
-        for name in self.renamed().values():
+        for name in self.renamed_columns().values():
             if name.lower() in others:
                 raise EvolutionError(
                     f"a column of {now} was renamed to {name}, and the table has another column of "

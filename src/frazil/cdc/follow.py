@@ -24,10 +24,10 @@ from frazil.cdc.initial import SnapshotRows
 from frazil.cdc.pgoutput import Begin, Relation
 from frazil.cdc.positions import lsn_text
 from frazil.cdc.settings import CdcProgress, CdcSettings
-from frazil.cdc.slots import NewSlot, Slot, check_server, flushed, flushed_now
+from frazil.cdc.slots import NewSlot, Slot, check_server, flushed_lsn, flushed_now
 from frazil.cdc.source.fixed import FixedTable, fixed_table
 from frazil.cdc.source.history import ColumnHistory
-from frazil.cdc.source.known import KnownSource, untold
+from frazil.cdc.source.known import KnownSource, silent_changes
 from frazil.cdc.source.tables import SourceTable, table_of
 from frazil.cdc.target import FollowedTable
 from frazil.cdc.values import RowLoader, ValueColumn
@@ -156,7 +156,7 @@ class PostgresFollower:
         if is_to_load or not self.lake.catalog.table_exists(self.name):
             return None
         target = FollowedTable(self.lake.load_table(self.name), query, self.settings.dsn)
-        return target.known.oid if target.applied else None
+        return target.known_source.oid if target.applied_lsn else None
 
     def _table(self, slot: Slot, source: SourceTable, types: Types, none: Batch) -> Table:
         """The table, which remembers from its first moment that the slot is its own."""
@@ -222,7 +222,7 @@ class FollowSession:
 
     def begin(self) -> None:
         """Load the table if it is not, and check that the slot goes on where the table is."""
-        applied = self.target.applied
+        applied = self.target.applied_lsn
         if not applied:
             self._load()
             return
@@ -238,9 +238,9 @@ class FollowSession:
                 f"the slot {self.slot.name} is at {lsn_text(state.confirmed)} and the table at "
                 f"{lsn_text(applied)}: the changes between are gone; {again}"
             )
-        if flushed(self.connection) < applied:
+        if flushed_lsn(self.connection) < applied:
             raise ValidationError(
-                f"the server's log ends at {lsn_text(flushed(self.connection))}, before the "
+                f"the server's log ends at {lsn_text(flushed_lsn(self.connection))}, before the "
                 f"table's {lsn_text(applied)}, as after a restore from a backup: {again}"
             )
         self.slot.advance(applied)
@@ -252,29 +252,29 @@ class FollowSession:
             ValidationError: the table cannot follow; what was taken over before stays.
         """
         self.target.table.refresh()
-        known, until = self.target.known, flushed(self.connection)
+        known, until = self.target.known_source, flushed_lsn(self.connection)
         # Looked at behind the log's end: so it is not older than what the log tells.
-        now, is_settled = self._now(), True
-        if known.at(now) != known:
+        now, is_settled = self._current_source(), True
+        if known.with_source(now) != known:
             before, until = now, flushed_now(self.connection)
-            now = self._now()
+            now = self._current_source()
             is_settled = now == before
-        if reasons := untold(known, now):
+        if reasons := silent_changes(known, now):
             self._drain_and_compare(known, reasons)
             return
         history = self._history(known, now)
         while True:
             started = time.perf_counter()
-            applied = self.target.applied
+            applied = self.target.applied_lsn
             plan = self.target.plan(self.types)
             batch = self._batch(history, plan, applied, until, self.settings.batch_rows)
             if not batch.end_lsn:
                 break
             self.target.apply(batch, plan, history.known)
             self._advance(batch, batch.end_lsn, started)
-        if is_settled and known.at(now) != self.target.known:
+        if is_settled and known.with_source(now) != self.target.known_source:
             columns = _columns_of(now, history, plan)
-            self.target.settle(columns, plan, history.known.at(now), until)
+            self.target.settle(columns, plan, history.known.with_source(now), until)
             self.slot.advance(until)
         self._note(until)
 
@@ -341,19 +341,19 @@ class FollowSession:
         rows that the source has at that moment.
         """
         started, target = time.perf_counter(), self.target
-        with self._fix(lambda: self.slot.beside(self.settings.dsn)) as fixed:
+        with self._fix(lambda: self.slot.make_temporary(self.settings.dsn)) as fixed:
             history, plan = self._history(known, fixed.source), target.plan(self.types)
-            batch = self._batch(history, plan, target.applied, fixed.start, None)
+            batch = self._batch(history, plan, target.applied_lsn, fixed.start, None)
             columns = _columns_of(fixed.source, history, plan)
             with target.table.transaction() as together:
                 fields = target.apply_within(together, batch, columns, plan, fixed.start)
                 theirs = self._rows(fixed, columns).frame(target.table.spark)
                 target.check_rows(together, columns, theirs, reasons)
-                here = replace(history.known, fields=fields).at(fixed.source)
+                here = replace(history.known, fields=fields).with_source(fixed.source)
                 target.finish(together, here, fixed.start)
         self._advance(batch, fixed.start, started)
 
-    def _now(self) -> SourceTable:
+    def _current_source(self) -> SourceTable:
         named_oid(self.connection, self.settings.source, loaded=self.oid)
         return published_table(self.connection, self.oid, self.settings.publication)
 
@@ -407,7 +407,7 @@ class FollowSession:
 
     def _note(self, until: int) -> None:
         """Let the server remove log that others wrote, where it is much."""
-        if until - self.target.applied >= IDLE_BYTES:
+        if until - self.target.applied_lsn >= IDLE_BYTES:
             self.target.mark(until)
             self.slot.advance(until)
 
@@ -427,7 +427,7 @@ class FollowSession:
                 rows=rows,
                 transactions=transactions,
                 lsn=lsn,
-                lag_bytes=max(flushed(self.connection) - lsn, 0),
+                lag_bytes=max(flushed_lsn(self.connection) - lsn, 0),
                 lag_seconds=lag_seconds,
                 seconds=time.perf_counter() - started,
             )

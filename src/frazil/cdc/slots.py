@@ -84,7 +84,7 @@ def check_server(connection: Connection) -> str:
     return str(identifier)
 
 
-def flushed(connection: Connection) -> int:
+def flushed_lsn(connection: Connection) -> int:
     """Return how far the server's log is safe."""
     [text] = connection.execute("select pg_current_wal_flush_lsn()::text").fetchone() or ("0/0",)
     return lsn_of(text)
@@ -95,7 +95,7 @@ def flushed_now(connection: Connection) -> int:
     with connection.transaction():
         connection.execute("set local synchronous_commit = local")
         connection.execute("select pg_logical_emit_message(true, 'frazil cdc', '')")
-    return flushed(connection)
+    return flushed_lsn(connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Slot:
         """
         return _create(dsn, self.name, sql.SQL(""))
 
-    def beside(self, dsn: Dsn) -> NewSlot:
+    def make_temporary(self, dsn: Dsn) -> NewSlot:
         """Make a slot that lasts as long as its holder, and a snapshot of what is before it.
 
         Raises:

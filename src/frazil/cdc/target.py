@@ -64,7 +64,7 @@ class FollowedTable:
         return self.table.metadata
 
     @property
-    def applied(self) -> int:
+    def applied_lsn(self) -> int:
         """The position of the log that the table is at by now; 0 before it was loaded."""
         name = Batch(self.query, 0).property_name
         text = self.table.refresh().metadata.properties.get(name, "0")
@@ -73,7 +73,7 @@ class FollowedTable:
         return int(text)
 
     @property
-    def known(self) -> KnownSource:
+    def known_source(self) -> KnownSource:
         """The source at that position.
 
         Raises:
@@ -97,7 +97,7 @@ class FollowedTable:
         metadata = self.metadata
         return ColumnPlan(
             schema=metadata.schema,
-            fields=self.known.fields,
+            fields=self.known_source.fields,
             types=types,
             adds_columns=SCHEMA_EVOLUTION.of(metadata.properties),
         )
@@ -124,10 +124,10 @@ class FollowedTable:
         with self.table.update_schema(case_sensitive=False) as change:
             change.union_by_name(evolved_fields(columns, self.table.metadata.schema))
         fields = _field_ids({each.number: each.name for each in columns}, self.table.schema)
-        with self._explaining():
-            ReplaceRows(rows=rows(), batch=self._batch(lsn, known(fields)), options=_at(lsn)).run(
-                self.table.port
-            )
+        with self._explaining_errors():
+            ReplaceRows(
+                rows=rows(), batch=self._batch(lsn, known(fields)), options=_commit_options(lsn)
+            ).run(self.table.port)
 
     def check_rows(
         self,
@@ -155,7 +155,7 @@ class FollowedTable:
             for name, column in zip(names, columns, strict=True)
         ]
         theirs = theirs.select(*cast)
-        with self._explaining():
+        with self._explaining_errors():
             for left, right in ((theirs, ours), (ours, theirs)):
                 if left.exceptAll(right).limit(1).count():
                     raise ValidationError(
@@ -179,12 +179,14 @@ class FollowedTable:
             with self.table.transaction() as together:
                 # A commit of its own, which says as well which column is which.
                 fields = _evolve(together, batch.columns, plan)
-                self._remember(together, replace(self.known, fields=fields))
+                self._remember(together, replace(self.known_source, fields=fields))
         mine = self._batch(batch.end_lsn, replace(known, fields=fields))
         try:
             if batch.is_truncated:
                 ReplaceRows(
-                    rows=self._remaining(rows, plan), batch=mine, options=_at(batch.end_lsn)
+                    rows=self._remaining_rows(rows, plan),
+                    batch=mine,
+                    options=_commit_options(batch.end_lsn),
                 ).run(self.table.port)
             elif rows is None:
                 self.table.port.run(mark(mine))
@@ -211,14 +213,16 @@ class FollowedTable:
         seen = {column.number: column for column in (*batch.columns, *columns)}
         fields = _evolve(together, tuple(seen.values()), plan)
         if batch.is_truncated:
-            Overwrite(rows=self._remaining(rows, plan), options=_at(lsn)).run(together.port)
+            Overwrite(rows=self._remaining_rows(rows, plan), options=_commit_options(lsn)).run(
+                together.port
+            )
         elif rows is not None:
             self._change(together.port, rows, plan, None, lsn)
         return fields
 
     def finish(self, together: TableTransaction, known: KnownSource, lsn: int) -> None:
         """Let a transaction lead to a position, at which the source is known."""
-        if lsn > self.applied:
+        if lsn > self.applied_lsn:
             together.port.run(mark(self._batch(lsn, known)))
         else:
             self._remember(together, known)
@@ -251,19 +255,19 @@ class FollowedTable:
     ) -> None:
         ApplyChanges(
             rows=_with_names(rows, plan),
-            keys=[plan.names[key] for key in self.known.keys],
+            keys=[plan.names[key] for key in self.known_source.keys],
             op=GONE,
             order_by=ORDER,
             batch=batch,
-            options=_at(lsn),
+            options=_commit_options(lsn),
         ).run(port)
 
-    def _remaining(self, rows: pa.Table | None, plan: ColumnPlan) -> Any:
+    def _remaining_rows(self, rows: pa.Table | None, plan: ColumnPlan) -> Any:
         """What is left of changes of an empty table."""
         if rows is None:
             return self.table.to_df().limit(0)
         frame = pl.DataFrame(pl.from_arrow(_with_names(rows, plan)))
-        keys = [plan.names[key] for key in self.known.keys]
+        keys = [plan.names[key] for key in self.known_source.keys]
         last = frame.sort(ORDER).unique(subset=keys, keep="last")
         return last.filter(pl.col(GONE) == "u").drop(GONE, ORDER)
 
@@ -273,7 +277,7 @@ class FollowedTable:
         """What gives the rows that the table has for keys."""
 
         def rows_by_key(keys: Sequence[Key]) -> Mapping[Key, Mapping[int, Any]]:
-            known, schema = self.known, self.table.metadata.schema
+            known, schema = self.known_source, self.table.metadata.schema
             kinds = {column.number: column for column in columns}
             names = {
                 number: name
@@ -301,7 +305,7 @@ class FollowedTable:
         return rows_by_key
 
     @contextmanager
-    def _explaining(self) -> Iterator[None]:
+    def _explaining_errors(self) -> Iterator[None]:
         """Errors of tasks that read the source's rows, as their own."""
         try:
             yield
@@ -314,7 +318,7 @@ class FollowedTable:
             raise ValidationError(f"the rows could not be loaded: {reason}") from None
 
 
-def _at(lsn: int) -> CommitOptions:
+def _commit_options(lsn: int) -> CommitOptions:
     """A snapshot that leads to a position."""
     return CommitOptions(snapshot_properties={LSN: lsn_text(lsn)})
 
@@ -343,7 +347,7 @@ def _evolution(
     target: TableOperations, columns: Sequence[ValueColumn], plan: ColumnPlan
 ) -> UpdateSchema:
     change = target.update_schema(case_sensitive=False)
-    for name, new in plan.renamed().items():
+    for name, new in plan.renamed_columns().items():
         change.rename_column((name,), new)
     last = [replace(column, name=plan.names[column.number]) for column in columns]
     change.union_by_name(evolved_fields(last, plan.renamed_schema()))

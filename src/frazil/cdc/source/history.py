@@ -49,7 +49,7 @@ class ColumnHistory:
         Raises:
             EvolutionError: several choices fit, or none.
         """
-        uncertain = self._uncertain()
+        uncertain = self._uncertain_columns()
         found = self._choices(relation, uncertain, frozenset())
         if len(found) != 1 and uncertain:
             gone, unsure = self._order(uncertain, begin)
@@ -83,7 +83,7 @@ class ColumnHistory:
             if attribute.number <= self.known.count and attribute.number not in self.known.columns:
                 yield attribute.number
 
-    def _uncertain(self) -> list[int]:
+    def _uncertain_columns(self) -> list[int]:
         """Those of the pool that were not there, or not in the log, for some of the time."""
         listed = {each.number for each in self.now.columns}
         later = set(self._shown_later())

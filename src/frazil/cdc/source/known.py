@@ -73,7 +73,7 @@ class KnownSource:
             publication=source.publication,
         )
 
-    def at(self, source: SourceTable) -> KnownSource:
+    def with_source(self, source: SourceTable) -> KnownSource:
         """What there is to remember, once the log led to what the table is now."""
         now = KnownSource.of(source, self.fields)
         # Rows are told apart as they were: another key needs another load.
@@ -125,7 +125,7 @@ class KnownSource:
             ) from error
 
 
-def untold(known: KnownSource, now: SourceTable) -> list[str]:
+def silent_changes(known: KnownSource, now: SourceTable) -> list[str]:
     """Return what happened to a table that may have changed its rows without a word in the log."""
     found = [*_of_partitions(known, now), *_of_rewritten(known, now), *_of_columns(known, now)]
     if known.publication != now.publication:
