@@ -111,7 +111,7 @@ def register(client: httpx.Client, levels: str, location: str) -> int:
 
 
 def test_a_root_of_all_leaves_the_folders_of_others_out() -> None:
-    places = Places.below("/").without("/lake/b")
+    places = Places.of_folders("/").without_folders("/lake/b")
     assert places.hold("/lake/a/f")
     assert not places.hold("/lake/b/f")
 

@@ -108,7 +108,7 @@ class ServeApp:
         try:
             if request.path == _HEALTH and request.method in ("GET", "HEAD"):
                 return ok({"status": "ok"})
-            if self._site.has(request):
+            if self._site.is_page(request):
                 return await self._site.answer(request, who)
             principal = self._principal(request)
             who[0] = principal.name

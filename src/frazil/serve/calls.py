@@ -56,7 +56,7 @@ class Call:
         Raises:
             HttpError: it is none.
         """
-        with reading():
+        with reading_request():
             value = load_json(self.content, what="the body")
             _refuse_half_characters(value)
             return JsonObject(value)
@@ -74,7 +74,7 @@ class Call:
 
 
 @contextmanager
-def reading() -> Iterator[None]:
+def reading_request() -> Iterator[None]:
     """Read what a client sent: what is wrong with it is the client's error.
 
     Raises:
@@ -130,7 +130,7 @@ def checked_namespace(levels: Identifier) -> Identifier:
     Raises:
         HttpError: as of `namespace_of`.
     """
-    with reading():
+    with reading_request():
         parse_identifier(levels)
     if not levels:
         raise bad_request("a namespace needs a name")
@@ -144,7 +144,7 @@ def table_name_of(text: str) -> str:
     Raises:
         HttpError: it is empty, too long or has control characters.
     """
-    with reading():
+    with reading_request():
         parse_identifier((text,))
     _check_length(text, "the table's name")
     return text
@@ -156,7 +156,7 @@ def identifier_of(fields: JsonObject) -> Identifier:
     Raises:
         HttpError: it is malformed.
     """
-    with reading():
+    with reading_request():
         levels, name = fields.strings("namespace"), fields.string("name")
     return (*checked_namespace(levels), table_name_of(name))
 

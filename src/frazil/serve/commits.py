@@ -25,7 +25,7 @@ from frazil.format.changes import (
 )
 from frazil.format.json_fields import JsonObject
 from frazil.serve.answers import NOTHING, HttpAnswer, bad_request
-from frazil.serve.calls import Call, identifier_of, reading
+from frazil.serve.calls import Call, identifier_of, reading_request
 from frazil.serve.rights.named_files import require_named_files
 from frazil.serve.service import ServedCatalog
 from frazil.serve.tables import loaded_answer
@@ -44,10 +44,10 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     commit = wanted.commit
     catalog = _catalog_for(served, call, [commit])
 
-    def once() -> LoadedTable:
+    def commit_once() -> LoadedTable:
         return catalog.commit_table(commit.identifier, commit.requirements, commit.updates)
 
-    table = commit_again(once, lambda: _check(catalog, [commit]))
+    table = commit_again(commit_once, lambda: _check(catalog, [commit]))
     _note_places(served, [commit])
     return loaded_answer(served, call.principal, table)
 
@@ -55,7 +55,7 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to several tables, all or none."""
     body = call.body()
-    with reading():
+    with reading_request():
         changes = body.objects("table-changes")
     commits = [_commit_of(change, None).commit for change in changes]
     for commit in commits:
@@ -83,10 +83,10 @@ class _Wanted:
 def _commit_of(body: JsonObject, table: Identifier | None) -> _Wanted:
     named = None
     if table is None or "identifier" in body:
-        with reading():
+        with reading_request():
             fields = body.object("identifier")
         named = identifier_of(fields)
-    with reading():
+    with reading_request():
         requirements = tuple(requirement_from_json(each) for each in body.array("requirements"))
         updates = tuple(_update_of(each) for each in body.array("updates"))
     target = table or named
@@ -127,7 +127,7 @@ def _catalog_for(served: ServedCatalog, call: Call, commits: Sequence[TableCommi
         if new:
             table = tables.get(commit.identifier)
             metadata = None if table is None else table.metadata
-            with reading():
+            with reading_request():
                 require_named_files(catalog.io, places, new, of=metadata)
     return catalog
 

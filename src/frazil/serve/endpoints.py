@@ -20,7 +20,7 @@ _ROUTES_KEPT: Final = 1000
 Handler: TypeAlias = Callable[[ServedCatalog, Call], HttpAnswer]
 
 
-def nothing(_served: ServedCatalog, _call: Call) -> HttpAnswer:
+def no_content(_served: ServedCatalog, _call: Call) -> HttpAnswer:
     """Answer that it was done."""
     return NOTHING
 
@@ -53,7 +53,7 @@ class Endpoint:
     template: str
     handler: Handler
     statuses: frozenset[int] = field(default=frozenset({404}))
-    again: Handler = nothing
+    again: Handler = no_content
     changes: bool = False
     needs: Capability | None = None
     listed: bool = True
@@ -121,7 +121,7 @@ def _of_views(
     template: str,
     handler: Handler,
     *statuses: int,
-    again: Handler = nothing,
+    again: Handler = no_content,
     changes: bool = False,
 ) -> Endpoint:
     """An endpoint of views; the specification has most of their errors without a wrapper."""
@@ -242,10 +242,10 @@ def route_of(method: str, path: str, catalog: str) -> Route:
     """
     version, _, rest = path.removeprefix("/").partition("/")
     parts = rest.split("/")
-    fits = [] if version != "v1" else _fitting(parts)
+    fits = [] if version != "v1" else _fitting_endpoints(parts)
     if version == "v1" and not fits and len(parts) > 1 and decode_part(parts[0]) == catalog:
         parts = parts[1:]
-        fits = _fitting(parts)
+        fits = _fitting_endpoints(parts)
     if not fits:
         raise HttpError(404, "NoSuchEndpointException", "this server has no such endpoint")
     for endpoint in fits:
@@ -257,7 +257,7 @@ def route_of(method: str, path: str, catalog: str) -> Route:
     )
 
 
-def _fitting(parts: list[str]) -> list[Endpoint]:
+def _fitting_endpoints(parts: list[str]) -> list[Endpoint]:
     return [each for each in ENDPOINTS if _fits(each.template.split("/"), parts)]
 
 

@@ -8,7 +8,7 @@ from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.errors import NoSuchNamespaceError
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, forbidden, ok
-from frazil.serve.calls import Call, checked_namespace, namespace_of, page_of, reading
+from frazil.serve.calls import Call, checked_namespace, namespace_of, page_of, reading_request
 from frazil.serve.rights.access import Principal
 from frazil.serve.service import ServedCatalog
 
@@ -32,7 +32,7 @@ def list_namespaces(served: ServedCatalog, call: Call) -> HttpAnswer:
 def create_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a namespace."""
     body = call.body()
-    with reading():
+    with reading_request():
         levels = body.strings("namespace")
         properties = body.string_map("properties") if "properties" in body else {}
     namespace = checked_namespace(levels)
@@ -46,7 +46,7 @@ def create_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
 def created_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a namespace that was made before."""
     body = call.body()
-    with reading():
+    with reading_request():
         namespace = checked_namespace(body.strings("namespace"))
     served.require_write(call.principal, namespace)
     held = served.catalog.load_namespace_properties(namespace)
@@ -75,7 +75,7 @@ def drop_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
 def update_properties(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Set and remove properties of a namespace."""
     body = call.body()
-    with reading():
+    with reading_request():
         removals = body.strings("removals") if "removals" in body else ()
         updates = body.string_map("updates") if "updates" in body else {}
     both = sorted(set(removals) & updates.keys())
@@ -99,7 +99,7 @@ def update_properties(served: ServedCatalog, call: Call) -> HttpAnswer:
 def updated_properties(_served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer that properties were changed; which were missing then is not known any more."""
     body = call.body()
-    with reading():
+    with reading_request():
         removals = body.strings("removals") if "removals" in body else ()
         updates = body.string_map("updates") if "updates" in body else {}
     gone = list(dict.fromkeys(removals))

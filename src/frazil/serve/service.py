@@ -56,7 +56,7 @@ class ServedCatalog:
                     "the catalog has no warehouse, so every place of a table would be outside "
                     "of it: give --warehouse, or --any-location to trust the clients"
                 )
-            self._places = Places.below(self.warehouse)
+            self._places = Places.of_folders(self.warehouse)
             catalog.io = ConfinedIO(
                 catalog.io.properties,
                 reads=self._places,
@@ -95,9 +95,9 @@ class ServedCatalog:
         if principal.writes_everything:
             return self._places
         own = [folder for each in changed for folder in folders_of(each.metadata)]
-        granted = Places.below(*(self._folder_of(each) for each in principal.writes), *own)
+        granted = Places.of_folders(*(self._folder_of(each) for each in principal.writes), *own)
         others = self.owners.folders_of_others(principal.may_write, as_of_now=as_of_now)
-        return granted.without(*others).beside(*own)
+        return granted.without_folders(*others).with_folders(*own)
 
     def place_of_new_table(self, principal: Principal, identifier: Identifier) -> str:
         """Return where a new table lies whose client names no place.
@@ -110,7 +110,7 @@ class ServedCatalog:
             return place
         is_free = self.places_to_write(principal).hold(place)
         if is_free and catalog.looks_up_together:
-            folder = Places.below(place)
+            folder = Places.of_folders(place)
             is_free = not any(folder.hold(each) for each in catalog.all_locations().values())
         return place if is_free else f"{place.rstrip('/')}-{uuid.uuid4().hex}"
 
@@ -125,7 +125,7 @@ class ServedCatalog:
         if principal.writes_everything:
             return self.catalog
         others = self.owners.folders_of_others(principal.may_write, as_of_now=True)
-        return self._confine(self.places_to_write(principal, table).without(*others))
+        return self._confine(self.places_to_write(principal, table).without_folders(*others))
 
     def _confine(self, places: Places) -> Catalog:
         def policy(metadata: TableMetadata) -> Callable[[str], bool]:
@@ -144,7 +144,7 @@ class ServedCatalog:
         own = folders_of(table.metadata)
         granted = (self._folder_of(each) for each in principal.reads | principal.writes)
         others = self.owners.folders_of_others(principal.may_read, as_of_now=False)
-        places = Places.below(*granted, *own).without(*others).beside(*own)
+        places = Places.of_folders(*granted, *own).without_folders(*others).with_folders(*own)
         return ConfinedIO(table.io.properties, reads=places, writes=Places(()))
 
     def client_properties(self) -> dict[str, str]:
@@ -183,4 +183,4 @@ class ServedCatalog:
 
 def _own_files(metadata: TableMetadata) -> Callable[[str], bool]:
     """Tell which files lie in a table's own folders."""
-    return Places.below(*folders_of(metadata)).hold
+    return Places.of_folders(*folders_of(metadata)).hold

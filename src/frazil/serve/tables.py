@@ -19,7 +19,7 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, SortOrder
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
-from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
+from frazil.serve.calls import Call, identifier_of, page_of, reading_request, table_name_of
 from frazil.serve.rights.access import Principal
 from frazil.serve.rights.named_files import require_named_files
 from frazil.serve.rights.owners import is_unique_name
@@ -42,7 +42,7 @@ def list_tables(served: ServedCatalog, call: Call) -> HttpAnswer:
 def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a table, or say what one would be that is staged."""
     body = call.body()
-    with reading():
+    with reading_request():
         name = table_name_of(body.string("name"))
         schema = body.value_of("schema", Schema.from_json)
         spec, order = UNPARTITIONED, UNSORTED
@@ -58,7 +58,7 @@ def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     place = location or served.place_of_new_table(call.principal, identifier)
     places.require(place, "the location")
     places.require_properties(properties)
-    with reading():
+    with reading_request():
         metadata = new_table_metadata(schema, spec, order, location=place, properties=properties)
     catalog = served.catalog_for(call.principal)
     if is_staged:
@@ -101,7 +101,7 @@ def table_as_it_is(served: ServedCatalog, call: Call) -> HttpAnswer:
 def table_of_the_body(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a table that was made before."""
     body = call.body()
-    with reading():
+    with reading_request():
         name = table_name_of(body.string("name"))
     table = served.catalog.load_table((*call.namespace, name))
     return loaded_answer(served, call.principal, table)
@@ -133,7 +133,7 @@ def drop_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a table of a metadata file that lies where the client may use files."""
     body = call.body()
-    with reading():
+    with reading_request():
         name = table_name_of(body.string("name"))
         location = body.string("metadata-location")
         if _boolean(body.fields.get("overwrite"), "overwrite"):
@@ -159,7 +159,7 @@ def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 def rename_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Give a table another name."""
     body = call.body()
-    with reading():
+    with reading_request():
         source, target = body.object("source"), body.object("destination")
     old, new = identifier_of(source), identifier_of(target)
     for each in (old, new):
@@ -174,7 +174,7 @@ def rename_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 def report_metrics(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Take a report of a scan or a commit into the log."""
     body = call.body()
-    with reading():
+    with reading_request():
         kind, snapshot_id = body.string("report-type"), body.optional_long("snapshot-id")
         operation = body.optional_string("operation")
     if not served.catalog.table_exists(call.table):

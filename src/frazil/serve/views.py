@@ -22,7 +22,7 @@ from frazil.format.views import (
     view_version_from_json,
 )
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
-from frazil.serve.calls import Call, identifier_of, page_of, reading, table_name_of
+from frazil.serve.calls import Call, identifier_of, page_of, reading_request, table_name_of
 from frazil.serve.commits import commit_again
 from frazil.serve.service import ServedCatalog
 
@@ -37,7 +37,7 @@ def list_views(served: ServedCatalog, call: Call) -> HttpAnswer:
 def create_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a view."""
     body = call.body()
-    with reading():
+    with reading_request():
         name = table_name_of(body.string("name"))
         schema = body.value_of("schema", Schema.from_json)
         version = view_version_from_json(body.object("view-version"))
@@ -62,7 +62,7 @@ def load_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 def view_of_the_body(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a view that was made before."""
     body = call.body()
-    with reading():
+    with reading_request():
         name = table_name_of(body.string("name"))
     return _view_answer(served.catalog.load_view((*call.namespace, name)))
 
@@ -79,7 +79,7 @@ def replace_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     body, name = call.body(), call.table
     if "identifier" in body and _name_in(body, "identifier") != name:
         raise bad_request("the body names another view than the path")
-    with reading():
+    with reading_request():
         wanted = body.array("requirements") if "requirements" in body else []
         requirements = tuple(view_requirement_from_json(each) for each in wanted)
         updates = tuple(view_update_from_json(each) for each in body.array("updates"))
@@ -106,7 +106,7 @@ def drop_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 def register_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a view of a metadata file that lies where the client may use files."""
     body = call.body()
-    with reading():
+    with reading_request():
         name = table_name_of(body.string("name"))
         location = body.string("metadata-location")
     places = served.places_to_write(call.principal, as_of_now=True)
@@ -137,7 +137,7 @@ def rename_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 
 def _name_in(body: JsonObject, field: str) -> Identifier:
-    with reading():
+    with reading_request():
         fields = body.object(field)
     return identifier_of(fields)
 

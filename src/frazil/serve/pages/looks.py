@@ -36,7 +36,7 @@ def page_answer(html: str, status: int = 200, error: str | None = None) -> HttpA
 def show_index(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the tables and views that the client may read."""
     query, number = call.query.get("q", "").strip(), _page_number(call)
-    told, who = _told_of(served), call.principal
+    told, who = _error_message(served), call.principal
     names = names_of(served.catalog, told=told, may_read=who.may_read, may_see=who.may_see)
     tables, views = (matching_names(each, query) for each in (names.tables, names.views))
     found = sorted([*((each, False) for each in tables), *((each, True) for each in views)])
@@ -164,11 +164,11 @@ def _page_number(call: Call) -> int:
     return int(text)
 
 
-def _told_of(served: ServedCatalog) -> Told:
+def _error_message(served: ServedCatalog) -> Told:
     """What clients are told of errors, as by an answer of the protocol; the log has the rest."""
     secrets = served.catalog.properties
 
-    def told(error: Exception) -> str:
+    def told_error(error: Exception) -> str:
         answer = answer_of_error(
             error, secrets=secrets, documented=_NOT_FOUND, may_have_taken_place=False
         )
@@ -177,4 +177,4 @@ def _told_of(served: ServedCatalog) -> Told:
             _LOG.error("%s %s: %s", answer.status, type(error).__name__, text)
         return message_of(answer)
 
-    return told
+    return told_error

@@ -59,7 +59,7 @@ class Site:
     work: Callable[[Endpoint, Call], Awaitable[HttpAnswer]]
     body_seconds: float
 
-    def has(self, request: HttpRequest) -> bool:
+    def is_page(self, request: HttpRequest) -> bool:
         """Whether a request is for a page or what belongs to it, and not for the protocol."""
         if request.method == "POST":
             return self.sessions is not None and request.path in (_LOGIN, _LOGOUT)
@@ -96,12 +96,12 @@ class Site:
             return _library_answer(request.path.removeprefix("/"))
         if request.path == _LOGIN:
             return page_answer(login_page()) if self.sessions is not None else _see("./")
-        principal = self._who(request)
+        principal = self._principal_of(request)
         who[0] = principal.name
         call = Call(principal, query=query_of(request.query), headers=request.headers)
         return await self.work(_LOOKS[request.path], call)
 
-    def _who(self, request: HttpRequest) -> Principal:
+    def _principal_of(self, request: HttpRequest) -> Principal:
         """Who asks: by a token as for the protocol, else by the cookie."""
         if self.sessions is not None and "authorization" not in request.headers:
             found = self.sessions.principal(request.headers)

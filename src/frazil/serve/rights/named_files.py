@@ -60,7 +60,7 @@ def _manifests(
 ) -> list[str]:
     """The manifests of snapshots, each once."""
 
-    def listed(snapshot: Snapshot) -> Iterable[str]:
+    def listed_paths(snapshot: Snapshot) -> Iterable[str]:
         if snapshot.manifest_list is None:
             return snapshot.manifests or ()
         try:
@@ -70,7 +70,7 @@ def _manifests(
                 return ()
             raise
 
-    found = in_threads(listed, snapshots, threads=WAITING_THREADS, name="frazil-lists")
+    found = in_threads(listed_paths, snapshots, threads=WAITING_THREADS, name="frazil-lists")
     return list(dict.fromkeys(chain.from_iterable(found)))
 
 

@@ -55,11 +55,11 @@ class Places:
     others: tuple[str, ...] = ()
 
     @classmethod
-    def below(cls, *roots: str) -> Places:
+    def of_folders(cls, *roots: str) -> Places:
         """Return the places in and below some folders."""
         return cls(tuple(_comparable(root) for root in roots))
 
-    def beside(self, *more: str) -> Places:
+    def with_folders(self, *more: str) -> Places:
         """Return these places and more of them; those are in them even if they are others'."""
         if self.roots is None:
             return self
@@ -67,12 +67,14 @@ class Places:
         others = tuple(each for each in self.others if each not in added)
         return Places((*self.roots, *added), others)
 
-    def without(self, *others: str) -> Places:
+    def without_folders(self, *others: str) -> Places:
         """Return these places but for some folders, which may be roots themselves."""
         if self.roots is None:
             return self
         taken = dict.fromkeys((*self.others, *(_comparable(each) for each in others)))
-        return Places(self.roots, tuple(each for each in taken if _deepest(self.roots, each) >= 0))
+        return Places(
+            self.roots, tuple(each for each in taken if _longest_match(self.roots, each) >= 0)
+        )
 
     def hold(self, path: str) -> bool:
         """Whether the path lies in one of them."""
@@ -81,7 +83,7 @@ class Places:
         if ".." in path.replace("\\", "/").split("/"):
             return False
         found = _comparable(path)
-        return _deepest(self.roots, found) > _deepest(self.others, found)
+        return _longest_match(self.roots, found) > _longest_match(self.others, found)
 
     def require(self, path: str, what: str) -> None:
         """Check a path that a client names.
@@ -217,7 +219,7 @@ def _of_snapshot(snapshot: Snapshot) -> tuple[str, ...]:
     return (*listed, *(snapshot.manifests or ()))
 
 
-def _deepest(folders: Iterable[str], path: str) -> int:
+def _longest_match(folders: Iterable[str], path: str) -> int:
     """How long the longest of the folders is that a path lies in; -1 where it lies in none."""
     return max(
         (len(each) for each in folders if path == each or path.startswith(f"{each}/")), default=-1

@@ -104,7 +104,7 @@ class _Reader:
     nodes: int = 0
 
     def read(self, value: Any, depth: int, *, is_negated: bool) -> Expression:
-        value, is_negated = self._without_not(value, is_negated)
+        value, is_negated = self._strip_negations(value, is_negated)
         if depth > _DEEPEST:
             raise PredicateError("the filter is nested too deeply")
         if isinstance(value, bool):
@@ -125,14 +125,14 @@ class _Reader:
         if kind in _UNARY:
             return self._unary(value, _OPPOSITE_UNARY[kind] if is_negated else kind)
         if kind in ("in", "not-in"):
-            return self._set(value, is_not=(kind == "not-in") is not is_negated)
+            return self._set_predicate(value, is_not=(kind == "not-in") is not is_negated)
         if kind in ("starts-with", "not-starts-with"):
             return self._prefix(value, is_not=(kind == "not-starts-with") is not is_negated)
         if kind in _OPS:
             return self._comparison(value, _OPS[kind], is_negated=is_negated)
         raise PredicateError(f"{kind[:40]!r} is no type of a filter")
 
-    def _without_not(self, value: Any, is_negated: bool) -> tuple[Any, bool]:
+    def _strip_negations(self, value: Any, is_negated: bool) -> tuple[Any, bool]:
         """A part without the negations around it, and whether it is negated by them."""
         self._count()
         while isinstance(value, dict) and value.get("type") == "not":
@@ -146,7 +146,7 @@ class _Reader:
         """The parts that one kind of connective joins, however the client has nested them."""
         waiting = [(value, is_negated)]
         while waiting:
-            part, is_part_negated = self._without_not(*waiting.pop())
+            part, is_part_negated = self._strip_negations(*waiting.pop())
             kind = part.get("type") if isinstance(part, dict) else None
             if kind in ("and", "or") and ((kind == "and") is not is_part_negated) is is_and:
                 sides = [part.get("right"), part.get("left")]
@@ -160,13 +160,13 @@ class _Reader:
             raise PredicateError("the filter has too many parts")
 
     def _unary(self, value: dict[str, Any], kind: str) -> Expression:
-        ref = self._column(_first(value, "child", "term"))
+        ref = self._column(_member(value, "child", "term"))
         if ref is None:
             return self._unknown()
         return bind(_UNARY[kind](Reference(ref.parts)), self.schema)
 
-    def _set(self, value: dict[str, Any], *, is_not: bool) -> Expression:
-        ref = self._column(_first(value, "child", "term"))
+    def _set_predicate(self, value: dict[str, Any], *, is_not: bool) -> Expression:
+        ref = self._column(_member(value, "child", "term"))
         listed = value.get("values")
         if isinstance(listed, dict):
             listed = listed.get("values")
@@ -186,8 +186,8 @@ class _Reader:
         return self._or_null(ref, found) if is_not else found
 
     def _prefix(self, value: dict[str, Any], *, is_not: bool) -> Expression:
-        ref = self._column(_first(value, "left", "term"))
-        prefix = _literal(_first(value, "right", "value"))
+        ref = self._column(_member(value, "left", "term"))
+        prefix = _literal(_member(value, "right", "value"))
         if not isinstance(prefix, str):
             raise PredicateError("a filter with starts-with needs a text")
         if ref is None:
@@ -197,7 +197,7 @@ class _Reader:
         return self._or_null(ref, found) if is_not else found
 
     def _comparison(self, value: dict[str, Any], op: Op, *, is_negated: bool) -> Expression:
-        left, right = _first(value, "left", "term"), _first(value, "right", "value")
+        left, right = _member(value, "left", "term"), _member(value, "right", "value")
         if _is_term(right) and not _is_term(left):
             left, right, op = right, left, op.flipped
         if _is_term(right):
@@ -232,7 +232,7 @@ class _Reader:
             return self._reference_by_name(name)
         field_id = term.get("id")
         if isinstance(field_id, int) and self._is_known(field_id):
-            return self._at(field_id)
+            return self._field_ref(field_id)
         raise PredicateError("a reference of the filter names no column")
 
     def _is_known(self, field_id: int) -> bool:
@@ -242,9 +242,9 @@ class _Reader:
         field = self.schema.field_or_none(name, case_sensitive=self.case_sensitive)
         if field is None:
             raise PredicateError(self.schema.missing(name[:_LONGEST_SHOWN]))
-        return self._at(field.field_id)
+        return self._field_ref(field.field_id)
 
-    def _at(self, field_id: int) -> BoundRef:
+    def _field_ref(self, field_id: int) -> BoundRef:
         return resolve(Reference(self.schema.name_path(field_id)), self.schema)
 
     def _or_null(self, ref: BoundRef, found: Expression) -> Expression:
@@ -257,7 +257,7 @@ class _Reader:
         return AlwaysTrue()
 
 
-def _first(value: dict[str, Any], name: str, deprecated: str) -> Any:
+def _member(value: dict[str, Any], name: str, deprecated: str) -> Any:
     if name in value:
         return value[name]
     if deprecated in value:

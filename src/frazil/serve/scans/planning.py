@@ -34,7 +34,7 @@ from frazil.planning.frames import unpack_partitions
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.serve.answers import HttpAnswer, HttpError, bad_request, ok
-from frazil.serve.calls import Call, reading
+from frazil.serve.calls import Call, reading_request
 from frazil.serve.scans.filters import filter_of
 from frazil.serve.service import ServedCatalog
 from frazil.storage.avro.columns import BOUNDS, value_column
@@ -68,13 +68,13 @@ def plan_scan(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Plan a scan: its first files, and what the others are fetched by."""
     body = call.body()
     table = served.catalog.load_table(call.table)
-    with reading():
+    with reading_request():
         scan = _scan_of(body, table.metadata)
     found, is_exact, ids = _plan_of_scan(served, call, table, scan)
     size = served.settings.tasks_per_answer
     first = _tasks(table.metadata, found, ids, 0, size, is_exact=is_exact)
     beyond = range(size, found.file_count, size)
-    with reading():
+    with reading_request():
         tasks = [_task_text(table.metadata, scan, start, start + size) for start in beyond]
     more = {"plan-tasks": tasks} if tasks else {}
     return ok({"status": "completed", "plan-id": str(uuid4()), **first, **more})
@@ -83,7 +83,7 @@ def plan_scan(served: ServedCatalog, call: Call) -> HttpAnswer:
 def fetch_tasks(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the files that a plan task stands for."""
     body = call.body()
-    with reading():
+    with reading_request():
         text = body.string("plan-task")
     table = served.catalog.load_table(call.table)
     scan, start, stop = _of_task_text(text, table.metadata)
