@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from ci_share import examples
 from frazil.cli.layout import MARK, TextColumn, one_line, shorten, table_lines
-from frazil.cli.output import readable, readable_duration
+from frazil.cli.output import readable_duration, readable_text
 
 IDS = st.integers(10**18, 2**63 - 1).map(str)
 TEXTS = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=60)
@@ -61,8 +61,8 @@ def test_what_moves_the_cursor_is_escaped():
 
 
 def test_values_keep_their_digits():
-    assert readable(1234567.891) == "1234567.891"
-    assert readable(None) == "-"
+    assert readable_text(1234567.891) == "1234567.891"
+    assert readable_text(None) == "-"
     assert readable_duration(90_000_000) == "1 d 1 h"
     assert readable_duration(1) == "1 ms"
     assert readable_duration(0) == "0 ms"

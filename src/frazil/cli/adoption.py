@@ -153,7 +153,7 @@ class Adoption:
     into: Identifier | None = None
     _known: dict[str, Identifier] | None = field(default=None, init=False, repr=False)
 
-    def planned(self, names: Iterable[SourceName]) -> Iterator[Adopted]:
+    def plan_all(self, names: Iterable[SourceName]) -> Iterator[Adopted]:
         """Yield what is to be done with each of the source's names; a failure is of one alone."""
         taken: dict[Identifier, Identifier] = {}
         for each in names:
@@ -174,7 +174,7 @@ class Adoption:
             except FrazilError as error:
                 yield replace(row, action="failed", reason=self._one_line(error))
 
-    def done(self, planned: Adopted) -> Adopted:
+    def carry_out(self, planned: Adopted) -> Adopted:
         """Return a table or view after its name was made, if it was to be made."""
         if planned.action != "register" or planned.metadata_file is None or self.target is None:
             return planned
@@ -199,10 +199,10 @@ class Adoption:
         if found is None:
             return self._of_folder(row)
         row = _with_file(row, found)
-        there = self._there(row.target)
+        there = self._target_table(row.target)
         if there is not None:
-            return _beside(row, found, there)
-        if row.target != row.source and self._is_there_as(row.source, found):
+            return _outcome_of_existing(row, found, there)
+        if row.target != row.source and self._is_in_target_as(row.source, found):
             raise _second_name(row)
         if self.target is not None and self.target.view_exists(row.target):
             raise ValidationError(f"{shown(row.target)} is a view: choose a namespace with --into")
@@ -217,9 +217,9 @@ class Adoption:
         if not target.can(Capability.VIEWS):
             raise target.unsupported(Capability.VIEWS)
         if target.view_exists(row.target):
-            return _beside(row, found, target.load_view(row.target))
+            return _outcome_of_existing(row, found, target.load_view(row.target))
         is_there = row.target != row.source and target.view_exists(row.source)
-        if is_there and _is_same(found, target.load_view(row.source)):
+        if is_there and _is_same_table(found, target.load_view(row.source)):
             raise _second_name(row)
         if target.table_exists(row.target):
             raise ValidationError(f"{shown(row.target)} is a table: choose a namespace with --into")
@@ -243,14 +243,14 @@ class Adoption:
         has = self._places().get(place)
         if has is not None:
             name = None if has == row.target else f"as {shown(has)}"
-            there = None if self.target is None else self._there(has)
+            there = None if self.target is None else self._target_table(has)
             known = row if there is None else _with_file(row, there)
             return replace(known, action="exists", reason=name)
         path = newest_metadata_file(source.io, place)
         found = LoadedTable(row.source, read_metadata(source.io, path), path, source.io)
-        there = self._there(row.target)
+        there = self._target_table(row.target)
         if there is not None:
-            return _beside(_with_file(row, found), found, there)
+            return _outcome_of_existing(_with_file(row, found), found, there)
         if self.target is not None and self.target.view_exists(row.target):
             raise ValidationError(f"{shown(row.target)} is a view: choose a namespace with --into")
         reason = "as its newest metadata file says: no other catalog that has it may write to it"
@@ -266,14 +266,14 @@ class Adoption:
             object.__setattr__(self, "_known", known)
         return self._known or {}
 
-    def _there(self, name: Identifier) -> LoadedTable | None:
+    def _target_table(self, name: Identifier) -> LoadedTable | None:
         if self.target is None or not self.target.table_exists(name):
             return None
         return self.target.load_table(name)
 
-    def _is_there_as(self, name: Identifier, found: LoadedTable) -> bool:
-        there = self._there(name)
-        return there is not None and _is_same(found, there)
+    def _is_in_target_as(self, name: Identifier, found: LoadedTable) -> bool:
+        there = self._target_table(name)
+        return there is not None and _is_same_table(found, there)
 
     @staticmethod
     def _has_namespace(target: Catalog, namespace: Identifier) -> bool:
@@ -318,11 +318,11 @@ def _looks_elsewhere(row: Adopted, found: LoadedView) -> str | None:
     return None
 
 
-def _beside(
+def _outcome_of_existing(
     row: Adopted, found: LoadedTable | LoadedView, there: LoadedTable | LoadedView
 ) -> Adopted:
     """What becomes of a table or view whose new name exists."""
-    if not _is_same(found, there):
+    if not _is_same_table(found, there):
         reason = f"{shown(row.target)} is another {row.kind}, at {there.metadata.location}"
         raise ValidationError(f"{reason}: choose a namespace with --into")
     if there.metadata_location == found.metadata_location:
@@ -334,7 +334,7 @@ def _beside(
     return replace(row, action="exists", reason=reason)
 
 
-def _is_same(left: LoadedTable | LoadedView, right: LoadedTable | LoadedView) -> bool:
+def _is_same_table(left: LoadedTable | LoadedView, right: LoadedTable | LoadedView) -> bool:
     ids = [_uuid(left), _uuid(right)]
     if ids[0] is None:
         return left.metadata_location == right.metadata_location

@@ -16,7 +16,7 @@ from frazil.format.values import coerce
 def rows_of(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame; lists of key and value become dicts."""
     return [
-        {name: _plain(value, frame.schema[name]) for name, value in row.items()}
+        {name: _plain_value(value, frame.schema[name]) for name, value in row.items()}
         for row in frame.iter_rows(named=True)
     ]
 
@@ -40,12 +40,12 @@ def partition_text(
     return ", ".join(parts)
 
 
-def _plain(value: Any, dtype: Any) -> Any:
+def _plain_value(value: Any, dtype: Any) -> Any:
     if isinstance(dtype, pl.Struct) and value is not None:
-        return {field.name: _plain(value[field.name], field.dtype) for field in dtype.fields}
+        return {field.name: _plain_value(value[field.name], field.dtype) for field in dtype.fields}
     if not isinstance(dtype, pl.List) or value is None:
         return value
     inner = dtype.inner
     if isinstance(inner, pl.Struct) and [field.name for field in inner.fields] == ["key", "value"]:
         return {entry["key"]: entry["value"] for entry in value}
-    return [_plain(entry, inner) for entry in value]
+    return [_plain_value(entry, inner) for entry in value]

@@ -60,16 +60,16 @@ def table_lines(
     headings = [cell_len(column.heading) for column in columns]
     widths = [max(pair) for pair in zip(bodies, headings, strict=True)]
     if width is None or _total(widths) <= width:
-        return _plain(columns, rows, widths)
+        return _plain_lines(columns, rows, widths)
     folded = [
         max(body, _longest_word(column.heading))
         for body, column in zip(bodies, columns, strict=True)
     ]
     if _total(folded) <= width:
-        return _plain(columns, rows, folded)
+        return _plain_lines(columns, rows, folded)
     cut = _cut_widths(columns, folded, width)
     if cut is not None:
-        return _plain(columns, rows, cut)
+        return _plain_lines(columns, rows, cut)
     return _on_several_lines(columns, rows, widths, width)
 
 
@@ -89,10 +89,10 @@ def one_line(text: str) -> str:
     """Return a text without what would move the cursor or turn the text: as escapes instead."""
     if text.isprintable() and not _BIDIRECTIONAL.intersection(text):
         return text
-    return "".join(map(_visible, text))
+    return "".join(map(_visible_character, text))
 
 
-def _visible(character: str) -> str:
+def _visible_character(character: str) -> str:
     category = unicodedata.category(character)
     if category in ("Cc", "Cs", "Zl", "Zp") or character in _BIDIRECTIONAL:
         return character.encode("unicode_escape").decode()
@@ -145,7 +145,7 @@ def _cut_widths(
     return found
 
 
-def _plain(
+def _plain_lines(
     columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> Lines:
     words = [_folded_words(column.heading, w) for column, w in zip(columns, widths, strict=True)]
@@ -235,7 +235,7 @@ def _folded_words(text: str, width: int) -> list[str]:
 def _pieces(text: str, width: int) -> list[str]:
     """A text in pieces of a width, cut after blanks and slashes only: words and ids stay whole."""
     lines = [""]
-    for piece in _breakable(text):
+    for piece in _breakable_pieces(text):
         if lines[-1] and cell_len(lines[-1]) + cell_len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
@@ -253,7 +253,7 @@ def _characters(text: str) -> list[str]:
     return found
 
 
-def _breakable(text: str) -> list[str]:
+def _breakable_pieces(text: str) -> list[str]:
     pieces = [""]
     for character in text:
         pieces[-1] += character

@@ -82,7 +82,10 @@ def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[
     names = [field.name for field in fields]
     kinds = [field.dataType for field in fields]
     found = [
-        {name: plain(value, kind) for name, value, kind in zip(names, row, kinds, strict=True)}
+        {
+            name: plain_value(value, kind)
+            for name, value, kind in zip(names, row, kinds, strict=True)
+        }
         for row in rows
     ]
     return names, found
@@ -96,7 +99,7 @@ def lake_of(spark: SparkSession, catalog: Catalog) -> Lake:
     return Lake(spark, catalog)
 
 
-def plain(value: Any, kind: S.DataType) -> Any:
+def plain_value(value: Any, kind: S.DataType) -> Any:
     """Return a value without Spark's own classes; instants know their zone."""
     if value is None:
         return None
@@ -107,12 +110,13 @@ def plain(value: Any, kind: S.DataType) -> Any:
             return aware
         case S.StructType():
             parts = zip(kind.fields, value, strict=True)
-            return {field.name: plain(part, field.dataType) for field, part in parts}
+            return {field.name: plain_value(part, field.dataType) for field, part in parts}
         case S.ArrayType():
-            return [plain(part, kind.elementType) for part in value]
+            return [plain_value(part, kind.elementType) for part in value]
         case S.MapType():
             return {
-                plain(key, kind.keyType): plain(part, kind.valueType) for key, part in value.items()
+                plain_value(key, kind.keyType): plain_value(part, kind.valueType)
+                for key, part in value.items()
             }
         case _:
             return value

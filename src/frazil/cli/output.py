@@ -55,7 +55,7 @@ class Output:
         """Print one JSON document."""
         click.echo(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
 
-    def done(self, facts: Mapping[str, Any], text: str) -> None:
+    def print_done(self, facts: Mapping[str, Any], text: str) -> None:
         """Print what was done: the sentence, or the facts where a document is asked for."""
         if self.as_json:
             self.document(facts)
@@ -73,7 +73,7 @@ class Output:
         if not rows:
             click.echo(nothing)
             return
-        cells = [[one_line(readable(row.get(name))) for name in columns] for row in rows]
+        cells = [[one_line(readable_text(row.get(name))) for name in columns] for row in rows]
         lines = table_lines(list(columns.values()), cells, width=self.width)
         for line in lines.heading:
             click.echo(click.style(line, bold=True))
@@ -82,7 +82,7 @@ class Output:
 
     def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Print names and values, a line each."""
-        texts = [(name, one_line(readable(value))) for name, value in pairs]
+        texts = [(name, one_line(readable_text(value))) for name, value in pairs]
         for name, value in pair_lines(texts, width=self.width):
             click.echo(click.style(name, bold=True) + value.rstrip())
 
@@ -97,7 +97,7 @@ def column_of(heading: str, values: Iterable[Any]) -> TextColumn:
     return TextColumn(heading)
 
 
-def readable(value: Any) -> str:
+def readable_text(value: Any) -> str:
     """Return a value as people read it; points in time in UTC, marked with Z."""
     match value:
         case None:
@@ -114,9 +114,9 @@ def readable(value: Any) -> str:
         case bytes() | bytearray():
             return bytes(value).hex()
         case Mapping():
-            return ", ".join(f"{name}={readable(part)}" for name, part in value.items())
+            return ", ".join(f"{name}={readable_text(part)}" for name, part in value.items())
         case list() | tuple():
-            return f"[{', '.join(readable(part) for part in value)}]"
+            return f"[{', '.join(readable_text(part) for part in value)}]"
         case _:
             return str(value)
 

@@ -73,7 +73,7 @@ def add_files(
         "added_files_count": done.added_files_count,
         "changed_partition_count": done.changed_partition_count,
     }
-    out.done(
+    out.print_done(
         facts,
         f"added {done.added_files_count} files of {done.changed_partition_count} partitions",
     )

@@ -80,7 +80,7 @@ def cdc(
         raise click.UsageError("--interval goes without --once")
     if drop_slot and load_again:
         raise click.UsageError("--drop-slot and --load-again contradict each other")
-    following = _following()
+    following = _follow_module()
     name = shown(parse_table_identifier(table))
     named = slot or "frazil_" + re.sub("[^a-z0-9_]", "_", name.lower())
     if not _SLOT_NAME.fullmatch(named):
@@ -112,7 +112,7 @@ def cdc(
         if drop_slot:
             was_there = follower.drop_slot()
             text = f"removed the slot {named}" if was_there else f"there is no slot {named}"
-            out.done({"slot": named, "removed": was_there}, text)
+            out.print_done({"slot": named, "removed": was_there}, text)
             return
         with until_interrupted() as stop:
             if once:
@@ -120,10 +120,10 @@ def cdc(
             else:
                 follower.follow(interval=interval or 1.0, stop=stop, on_error=_tell_error)
     text = f"{name} took {taken['rows']} rows and changes of {taken['transactions']} transactions"
-    out.done({"table": name, "slot": named, **taken}, text)
+    out.print_done({"table": name, "slot": named, **taken}, text)
 
 
-def _following() -> ModuleType:
+def _follow_module() -> ModuleType:
     """The module that needs PostgreSQL's driver, which is not installed everywhere."""
     try:
         from frazil.cdc import follow

@@ -50,7 +50,7 @@ def create_namespace(settings: Settings, out: Output, *, namespace: str) -> None
     """Make a namespace, and a catalog if there is none."""
     settings.new_or_old_catalog().create_namespace(namespace)
     name = shown(parse_named_namespace(namespace))
-    out.done({"namespace": name}, f"made the namespace {name}")
+    out.print_done({"namespace": name}, f"made the namespace {name}")
 
 
 @command(
@@ -100,7 +100,7 @@ def create(
         "location": made.metadata.location,
         "metadata": made.metadata_location,
     }
-    out.done(facts, f"made {facts['table']} at {facts['location']}")
+    out.print_done(facts, f"made {facts['table']} at {facts['location']}")
 
 
 @command("frazil --warehouse /data/lake rename db.visits staging.visits")
@@ -111,7 +111,7 @@ def rename(settings: Settings, out: Output, *, table: str, new_name: str) -> Non
     catalog = settings.catalog()
     require(catalog, table)
     catalog.rename_table(table, new_name)
-    out.done({"table": new_name, "previous_name": table}, f"{table} is now {new_name}")
+    out.print_done({"table": new_name, "previous_name": table}, f"{table} is now {new_name}")
 
 
 @command(
@@ -197,7 +197,7 @@ def rollback(settings: Settings, out: Output, *, table: str, **moment: Any) -> N
     before = handle.metadata.current_snapshot_id
     handle.rollback_to_snapshot(target)
     facts = {"table": handle.name, "snapshot_id": target, "previous_snapshot_id": before}
-    out.done(facts, f"{handle.name} is at snapshot {target}; it was at {before}")
+    out.print_done(facts, f"{handle.name} is at snapshot {target}; it was at {before}")
 
 
 @command(
@@ -254,7 +254,7 @@ def expire(
     with shown_progress(out, "expiring snapshots") as tell:
         done = expire_snapshots(on_progress=tell)
     text = f"removed {len(done.snapshot_ids)} snapshots"
-    out.done({"table": handle.name, "removed": True, **facts}, text)
+    out.print_done({"table": handle.name, "removed": True, **facts}, text)
     if done.failures:
         path, reason = done.failures[0]
         raise StorageError(
@@ -283,12 +283,12 @@ def drop(settings: Settings, out: Output, *, table: str, purge: bool, yes: bool)
     confirm(f"Remove {table}{' and all of its files' if purge else ''}?", yes=yes)
     if purge:
         catalog.purge_table(table)
-        out.done({"table": table, "purged": True}, f"removed {table} and its files")
+        out.print_done({"table": table, "purged": True}, f"removed {table} and its files")
         return
     catalog.drop_table(table)
     facts = {"table": table, "purged": False, "metadata": location}
     stay = "" if location is None else f"; its files stay, its metadata is {location}"
-    out.done(facts, f"removed {table}{stay}")
+    out.print_done(facts, f"removed {table}{stay}")
 
 
 def _check_one_of(*, replace: bool, remove: bool, **moment: Any) -> None:
@@ -313,7 +313,7 @@ def _show_ref(out: Output, handle: TableHandle, kind: str, name: str) -> None:
     ref = handle.metadata.refs.get(name)
     at = None if ref is None else ref.snapshot_id
     text = f"removed the {kind} {name}" if ref is None else f"{kind} {name} is at snapshot {at}"
-    out.done({"table": handle.name, kind: name, "snapshot_id": at}, text)
+    out.print_done({"table": handle.name, kind: name, "snapshot_id": at}, text)
 
 
 def _show_purge(out: Output, metadata: TableMetadata) -> None:

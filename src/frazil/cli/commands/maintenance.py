@@ -85,7 +85,7 @@ def remove_orphan_files(
         done = handle.maintenance.remove_orphan_files(
             older_than=older_than_ms, on_progress=tell, **more
         )
-    out.done(_orphan_facts(handle.name, done), f"removed {done.deleted_files_count} files")
+    out.print_done(_orphan_facts(handle.name, done), f"removed {done.deleted_files_count} files")
     if done.failures:
         path, reason = done.failures[0]
         raise StorageError(
@@ -151,7 +151,7 @@ def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
     )
     if done.removed_delete_files_count:
         text += f"\nremoved {done.removed_delete_files_count} superfluous delete files"
-    out.done(facts, text)
+    out.print_done(facts, text)
 
 
 @command(
@@ -194,7 +194,9 @@ def rewrite_table_path(
         "rewritten_manifest_file_paths_count": done.rewritten_manifest_file_paths_count,
         "rewritten_delete_file_paths_count": done.rewritten_delete_file_paths_count,
     }
-    out.done(facts, f"{len(done.file_list)} files are to be copied, see {done.file_list_location}")
+    out.print_done(
+        facts, f"{len(done.file_list)} files are to be copied, see {done.file_list_location}"
+    )
 
 
 def _show_problems(out: Output, result: CheckResult) -> None:

@@ -58,7 +58,7 @@ def report(
         write_report(
             file, name=handle.name, metadata=handle.metadata, io=handle.io, on_progress=tell
         )
-    out.done({"table": handle.name, "report": file}, f"wrote {file}")
+    out.print_done({"table": handle.name, "report": file}, f"wrote {file}")
 
 
 def _report_lake(settings: Settings, out: Output, *, folder: str, namespace: str | None) -> None:
@@ -77,4 +77,4 @@ def _report_lake(settings: Settings, out: Output, *, folder: str, namespace: str
     if done.views:
         counts += f", {done.views:,} view{'' if done.views == 1 else 's'}"
     failed = f"; {lost:,} cannot be loaded, the index says why" if lost else ""
-    out.done(facts, f"wrote {done.index}: {counts}{failed}")
+    out.print_done(facts, f"wrote {done.index}: {counts}{failed}")

@@ -75,7 +75,7 @@ def serve(
     """
     if token_file is not None and without_tokens:
         raise click.UsageError("--token-file and --without-tokens contradict each other")
-    serving = _serving()
+    serving = _server_module()
     tokens = None if token_file is None else serving.read_tokens(token_file)
     how = serving.ServeSettings(
         read_only=read_only,
@@ -92,7 +92,7 @@ def serve(
     _log_to_standard_error()
     if tokens is not None and tls_certificate is None and not where.is_loopback:
         click.echo("tokens travel readable: give --tls-certificate and --tls-key", err=True)
-    out.done(
+    out.print_done(
         {"uri": server.uri, "catalog": name, "read_only": read_only},
         f"the catalog {name} is served on {server.uri}",
     )
@@ -117,7 +117,7 @@ def _serve_in_process(
 ) -> None:
     """Serve beside other processes; the arguments are those of the server."""
     _log_to_standard_error()
-    serving = _serving()
+    serving = _server_module()
     server = serving.CatalogServer(
         open_catalog(config),
         how,
@@ -130,7 +130,7 @@ def _serve_in_process(
     server.run()
 
 
-def _serving() -> ModuleType:
+def _server_module() -> ModuleType:
     """The module that needs a web server, which is not installed everywhere."""
     try:
         from frazil.serve import server

@@ -67,7 +67,7 @@ def compute_partition_stats(
             "partitions": done.partitions_count,
         }
     if done.file is None:
-        out.done(facts, "nothing to count: the table has no snapshot")
+        out.print_done(facts, "nothing to count: the table has no snapshot")
     else:
         text = f"counted {done.partitions_count} partitions in {done.partition_statistics_file}"
-        out.done(facts, text)
+        out.print_done(facts, text)

@@ -71,12 +71,12 @@ class SqlCompleter(Completer):
         except SqlSyntaxError:
             return  # In a text or a comment anything can stand.
         seen: set[str] = set()
-        for text, meta in self._all(said, whole, word):
+        for text, meta in self._candidates(said, whole, word):
             if text.lower().startswith(word.lower()) and text != word and text not in seen:
                 seen.add(text)
                 yield text, meta
 
-    def _all(self, said: Sequence[Word], whole: str, word: str) -> Iterator[tuple[str, str]]:
+    def _candidates(self, said: Sequence[Word], whole: str, word: str) -> Iterator[tuple[str, str]]:
         if not said:
             if "." not in word:
                 yield from ((_as_typed(each, word), "") for each in FIRST_WORDS)

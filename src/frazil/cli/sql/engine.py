@@ -95,7 +95,7 @@ class Engine:
         self._jobs.put(job)
         return answer
 
-    def waited(self, answer: Future[T], out: Output) -> T:
+    def wait_for(self, answer: Future[T], out: Output) -> T:
         """Return an answer when it is there; Ctrl-C ends the jobs that it waits for.
 
         What Spark is not at yet is not begun after Ctrl-C.

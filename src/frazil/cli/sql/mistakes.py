@@ -65,11 +65,11 @@ def _unknown_to_spark(error: BaseException) -> Name | None:
 
 
 def _hint(unknown: Name, names: Names) -> str:
-    near = _nearest(unknown, names)
+    near = _nearest_table(unknown, names)
     return "" if near is None else f" (did you mean {one_line('.'.join(near))}?)"
 
 
-def _nearest(unknown: Name, names: Names) -> Name | None:
+def _nearest_table(unknown: Name, names: Names) -> Name | None:
     """The table that was meant: in the same namespace, or of about the same name elsewhere."""
     if len(unknown) > 1 and unknown[0] == names.catalog_name():
         unknown = unknown[1:]
@@ -78,13 +78,13 @@ def _nearest(unknown: Name, names: Names) -> Name | None:
     near = get_close_matches(last.lower(), own, n=1)
     if near:
         return own[near[0]]
-    others = {".".join(each).lower(): each for each in _elsewhere(names)}
+    others = {".".join(each).lower(): each for each in _all_tables(names)}
     same = [each for each in others.values() if each[-1].lower() == last.lower()]
     far = get_close_matches(".".join(unknown).lower(), others, n=1, cutoff=_NEAR_ELSEWHERE)
     return same[0] if same else others[far[0]] if far else None
 
 
-def _elsewhere(names: Names) -> Iterator[Name]:
+def _all_tables(names: Names) -> Iterator[Name]:
     """The tables of all namespaces, as far as they are found while somebody waits."""
     until = monotonic() + _LOOKS_SECONDS
     for namespace in names.namespaces():

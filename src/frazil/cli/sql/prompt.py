@@ -144,11 +144,11 @@ class Prompt:
                 self._show_tables(rest)
             case _:
                 for statement in statements_of(text):
-                    if not self._ran(statement.text):
+                    if not self._run_or_report(statement.text):
                         break
         return False
 
-    def _ran(self, text: str) -> bool:
+    def _run_or_report(self, text: str) -> bool:
         begun = perf_counter()
         try:
             said = self._run(text)

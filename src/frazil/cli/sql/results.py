@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from frazil.cli.layout import Kind, TextColumn
-from frazil.cli.output import Output, jsonable, readable
+from frazil.cli.output import Output, jsonable, readable_text
 
 _NULL: Final = "NULL"
 
@@ -61,7 +61,7 @@ def export(form: Form, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> N
         for row in rows:
             writer.writerow([_csv_text(value) for value in row])
         return
-    keys = list(_different(names))
+    keys = list(_distinct_names(names))
     before = "["
     for row in rows:
         document = {key: jsonable(value) for key, value in zip(keys, row, strict=True)}
@@ -84,7 +84,7 @@ def sql_text(value: Any) -> str:
         case list() | tuple():
             return f"[{', '.join(sql_text(part) for part in value)}]"
         case _:
-            return readable(value)
+            return readable_text(value)
 
 
 def _csv_text(value: Any) -> str:
@@ -101,7 +101,7 @@ def _csv_text(value: Any) -> str:
             return str(jsonable(value))
 
 
-def _different(names: Sequence[str]) -> Iterator[str]:
+def _distinct_names(names: Sequence[str]) -> Iterator[str]:
     """Names, with a number behind one that was there before: a JSON object keeps the last only."""
     seen: set[str] = set()
     for name in names:

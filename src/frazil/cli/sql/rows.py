@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from frazil.cli.layout import TextColumn
-from frazil.cli.local_spark import plain
+from frazil.cli.local_spark import plain_value
 from frazil.cli.sql.results import FirstRows, Form, export, kind_of
 from frazil.spark.lake import Lake
 
@@ -20,7 +20,9 @@ def first_rows_of(lake: Lake, text: str, limit: int) -> FirstRows:
     return FirstRows(
         tuple(TextColumn(each.name, kind_of(each.dataType.simpleString())) for each in fields),
         tuple(
-            tuple(plain(value, each.dataType) for value, each in zip(row, fields, strict=True))
+            tuple(
+                plain_value(value, each.dataType) for value, each in zip(row, fields, strict=True)
+            )
             for row in rows[:limit]
         ),
         len(rows) > limit,
@@ -35,7 +37,7 @@ def export_rows_of(lake: Lake, text: str, form: Form, limit: int | None) -> None
     fields = found.schema.fields
     limited = found if limit is None else found.limit(limit)
     rows = (
-        [plain(value, each.dataType) for value, each in zip(row, fields, strict=True)]
+        [plain_value(value, each.dataType) for value, each in zip(row, fields, strict=True)]
         for row in limited.toLocalIterator()
     )
     export(form, found.columns, rows)

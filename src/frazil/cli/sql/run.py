@@ -53,10 +53,10 @@ class Runner:
             rows = self.engine.submit(
                 lambda lake: export_rows_of(lake, text, self.form, self.limit)
             )
-            self.engine.waited(rows, self.out)
+            self.engine.wait_for(rows, self.out)
             return ""
         limit = self.limit or DEFAULT_ROWS
-        answer = self.engine.waited(
+        answer = self.engine.wait_for(
             self.engine.submit(lambda lake: first_rows_of(lake, text, limit)), self.out
         )
         show_answer(self.out, answer)

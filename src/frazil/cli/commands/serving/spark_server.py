@@ -98,7 +98,9 @@ def spark_server(
             port.ask(lambda: "stopping" if ended.is_set() else server.status())
         said = {"host": host, "connect": connect, "thrift": thrift, "health": health}
         names = sorted(lakes.catalogs)
-        out.done({**said, "lakes": names}, f"Spark with {', '.join(names)} is served on {host}")
+        out.print_done(
+            {**said, "lakes": names}, f"Spark with {', '.join(names)} is served on {host}"
+        )
         sys.stdout.flush()
         while not ended.wait(_SWEEP):
             server.forget_closed()

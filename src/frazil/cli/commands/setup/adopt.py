@@ -47,10 +47,10 @@ def adopt(
         target = settings.new_or_old_catalog()
     levels = None if into is None else parse_named_namespace(into)
     adoption = Adoption(found, target, levels)
-    tables = list(adoption.planned(names))
+    tables = list(adoption.plan_all(names))
     namespaces = [shown(each) for each in adoption.missing_namespaces(tables)]
     if is_applied:
-        tables = [adoption.done(each) for each in tables]
+        tables = [adoption.carry_out(each) for each in tables]
     if out.as_json:
         rows = [_facts(each) for each in tables]
         out.document({"applied": is_applied, "namespaces": namespaces, "tables": rows})

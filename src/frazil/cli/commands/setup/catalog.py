@@ -126,7 +126,7 @@ def add(
         _forget(name, secrets)
         raise
     facts = {"name": name, "properties": written, "file": str(file.path)}
-    out.done(facts, f"{file.path} has the catalog {name}; try it: frazil catalog test {name}")
+    out.print_done(facts, f"{file.path} has the catalog {name}; try it: frazil catalog test {name}")
 
 
 @command(
@@ -147,7 +147,9 @@ def test(settings: Settings, out: Output, *, name: str | None) -> None:
     label = meant.name or DEFAULT_NAME
     facts = {"name": label, "type": catalog.kind, "namespaces": found, "ms": milliseconds}
     known = f"the namespaces {', '.join(found)}" if found else "no namespaces"
-    out.done(facts, f"the catalog {label} ({catalog.kind}) answers in {milliseconds} ms: {known}")
+    out.print_done(
+        facts, f"the catalog {label} ({catalog.kind}) answers in {milliseconds} ms: {known}"
+    )
 
 
 @command("frazil catalog remove prod --yes", name="remove", group=catalog_group)
@@ -167,7 +169,9 @@ def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:
     kept = names_in_keyring(configured_catalog(name, environment={}).properties)
     remove_catalog(file, name)
     _forget(name, kept)
-    out.done({"name": name, "file": str(file.path)}, f"removed the catalog {name} from {file.path}")
+    out.print_done(
+        {"name": name, "file": str(file.path)}, f"removed the catalog {name} from {file.path}"
+    )
 
 
 def _asked_secret(key: str) -> str:

@@ -63,13 +63,13 @@ def requirements(extra: str = "") -> list[Requirement]:
         stated = [Requirement(line) for line in requires("frazil") or []]
     except PackageNotFoundError:
         return []
-    always = [each for each in stated if _applies(each, "")]
+    always = [each for each in stated if _is_needed(each, "")]
     if not extra:
         return always
-    return [each for each in stated if each not in always and _applies(each, extra)]
+    return [each for each in stated if each not in always and _is_needed(each, extra)]
 
 
-def _applies(needed: Requirement, extra: str) -> bool:
+def _is_needed(needed: Requirement, extra: str) -> bool:
     return needed.marker is None or needed.marker.evaluate({"extra": extra})
 
 
@@ -86,7 +86,7 @@ def _python() -> Finding:
     except PackageNotFoundError:
         limits = ""
     found = f"{platform.python_version()} at {sys.executable}"
-    if not _allows(SpecifierSet(limits), platform.python_version()):
+    if not _is_within(SpecifierSet(limits), platform.python_version()):
         return Finding("Python", "failed", found, f"Frazil needs Python {limits}")
     return _if_tested("Python", platform.python_version(), TESTED_PYTHONS, found)
 
@@ -97,7 +97,7 @@ def _package(needed: Requirement) -> Finding:
     found = _version_of(needed.name)
     if found is None:
         return Finding(name, "failed", "not installed", install)
-    if not _allows(needed.specifier, found):
+    if not _is_within(needed.specifier, found):
         return Finding(name, "failed", f"{found}, and {needed.specifier} is needed", install)
     return Finding(name, "ok", found)
 
@@ -126,7 +126,7 @@ def _pyspark(number: str) -> Finding:
     needed = Requirement(PYSPARK).specifier
     home = os.environ.get("SPARK_HOME")
     theirs = None if home is None else spark_version(home)
-    if not _allows(needed, number):
+    if not _is_within(needed, number):
         return Finding("PySpark", "failed", number, f"{needed} is needed, and the Spark of that")
     if is_client_alone():
         found = f"{number}, for Spark Connect alone"
@@ -162,7 +162,7 @@ def _extra(extra: str, needed: list[Requirement]) -> Finding:
     old = [
         f"{each.name} {found} instead of {each.specifier}"
         for each in needed
-        if (found := there[each.name]) is not None and not _allows(each.specifier, found)
+        if (found := there[each.name]) is not None and not _is_within(each.specifier, found)
     ]
     install = f'pip install "frazil[{extra}]"'
     if old:
@@ -181,6 +181,6 @@ def _version_of(package: str) -> str | None:
         return None
 
 
-def _allows(limits: SpecifierSet, found: str) -> bool:
+def _is_within(limits: SpecifierSet, found: str) -> bool:
     # One that is to come is a version as others.
     return limits.contains(found, prereleases=True)
