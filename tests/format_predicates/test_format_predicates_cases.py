@@ -22,9 +22,9 @@ from frazil.format.predicates import (
     any_of,
     bind,
     col,
-    inclusive,
+    inclusive_projection,
     parse_predicate,
-    strict,
+    strict_projection,
     to_spark_sql,
 )
 from frazil.format.schema import Schema
@@ -286,7 +286,7 @@ def test_a_long_in_list() -> None:
     assert keeps(bound, {ID["l"]: 19_999})
     assert not keeps(bound, {ID["l"]: 20_000})
     spec = spec_of("l", "truncate[1000]")
-    projected = inclusive(bound, spec, SCHEMA)
+    projected = inclusive_projection(bound, spec, SCHEMA)
     assert len(projected.values) == 20  # type: ignore[attr-defined]
 
 
@@ -350,14 +350,14 @@ def test_projections(
     column: str, transform: str, text: str, expected_inclusive: str, expected_strict: str
 ) -> None:
     bound, spec = bind(parse_predicate(text), SCHEMA), spec_of(column, transform)
-    assert inclusive(bound, spec, SCHEMA).to_sql() == expected_inclusive
-    assert strict(bound, spec, SCHEMA).to_sql() == expected_strict
+    assert inclusive_projection(bound, spec, SCHEMA).to_sql() == expected_inclusive
+    assert strict_projection(bound, spec, SCHEMA).to_sql() == expected_strict
 
 
 def test_a_dropped_source_column_is_not_projected() -> None:
     bound = bind(col("i") == 1, SCHEMA)
     dropped = Schema(SCHEMA.fields[1:])
-    assert inclusive(bound, spec_of("i", "identity"), dropped) == AlwaysTrue()
+    assert inclusive_projection(bound, spec_of("i", "identity"), dropped) == AlwaysTrue()
 
 
 def test_several_fields_over_one_column() -> None:
@@ -366,8 +366,8 @@ def test_several_fields_over_one_column() -> None:
     def decided(text: str, *partition: int) -> tuple[bool, bool]:
         bound = bind(parse_predicate(text), SCHEMA)
         return (
-            may_keep(inclusive(bound, spec, SCHEMA), spec, SCHEMA, partition),
-            must_keep(strict(bound, spec, SCHEMA), spec, SCHEMA, partition),
+            may_keep(inclusive_projection(bound, spec, SCHEMA), spec, SCHEMA, partition),
+            must_keep(strict_projection(bound, spec, SCHEMA), spec, SCHEMA, partition),
         )
 
     december = "ts >= '2017-12-01' and ts < '2018-01-01'"

@@ -17,9 +17,9 @@ from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import (
     AlwaysTrue,
     bind,
-    inclusive,
+    inclusive_projection,
     parse_predicate,
-    strict,
+    strict_projection,
 )
 from frazil.format.schema import Schema
 from frazil.format.types import NestedField
@@ -119,8 +119,8 @@ def test_projections_agree_with_rows(name: str, data: Any) -> None:
     bound = bind(build(tree), SCHEMA)
     kept = truth(tree, row) is True
     if kept:
-        assert may_keep(inclusive(bound, spec, SCHEMA), spec, SCHEMA, partition)
-    if must_keep(strict(bound, spec, SCHEMA), spec, SCHEMA, partition):
+        assert may_keep(inclusive_projection(bound, spec, SCHEMA), spec, SCHEMA, partition)
+    if must_keep(strict_projection(bound, spec, SCHEMA), spec, SCHEMA, partition):
         assert kept
 
 
@@ -134,7 +134,7 @@ def test_the_least_numbers_are_found_where_they_are_truncated_to_others(
     least = -(1 << bits)
     for literal, value in itertools.product((least, least + 3), (least, least + 3, 20)):
         tree = ("cmp", name, op, literal)
-        projected = inclusive(bind(build(tree), SCHEMA), spec, SCHEMA)
+        projected = inclusive_projection(bind(build(tree), SCHEMA), spec, SCHEMA)
         for stored in stored_values(TENS, name, value):
             assert may_keep(projected, spec, SCHEMA, [stored]) or not truth(tree, {name: value})
 
@@ -260,7 +260,7 @@ def test_pruning_does_prune(name: str, unit: int) -> None:
     apply = spec.fields[0].transform.apply
     here, there = (apply(VALUES[name][0], v) for v in (value, far))
     assert here != there
-    projected = inclusive(bound, spec, SCHEMA)
+    projected = inclusive_projection(bound, spec, SCHEMA)
     assert may_keep(projected, spec, SCHEMA, [here])
     assert not may_keep(projected, spec, SCHEMA, [there])
     file = DataFile(

@@ -30,7 +30,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import parse_transform
 from frazil.format.predicates import AlwaysTrue, bind, parse_predicate
-from frazil.format.predicates.projection.project import inclusive
+from frazil.format.predicates.projection.project import inclusive_projection
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot, SnapshotRef
 from frazil.format.types import LongType, NestedField, StringType, UUIDType
@@ -127,7 +127,7 @@ def test_a_filter_keeps_the_files_that_it_keeps_one_by_one(name: str, where: str
     kept = []
     for entry in _live_entries(table, metadata.current_snapshot):
         spec = metadata.spec_by_id(entry.data_file.spec_id)
-        projected = inclusive(bound, spec, metadata.schema)
+        projected = inclusive_projection(bound, spec, metadata.schema)
         if (
             entry.data_file.content is Content.DATA
             and may_keep(projected, spec, metadata.schema, entry.data_file.partition)

@@ -73,7 +73,7 @@ def test_ranges_are_ordered_and_even(values):
 def test_tasks_get_about_as_many_rows():
     random = np.random.default_rng(3)
     sample = [random.normal(0, 1, 50_000), random.integers(0, 100, 50_000).astype(float)]
-    fitted = CurveOfRows.fitted("hilbert", sample, 7)
+    fitted = CurveOfRows.fit("hilbert", sample, 7)
     cells = sum(
         r.ranges[r.cells(values)] << (8 * number)
         for number, (r, values) in enumerate(zip(fitted.ranges, sample, strict=True))
@@ -87,7 +87,7 @@ def test_tasks_get_about_as_many_rows():
 def test_of_a_place_on_the_curve_the_first_bytes_count():
     values = np.arange(4096.0)
     one, two, most = (
-        CurveOfRows.fitted("zorder", [values, values[::-1]], 3, place_bytes=count)
+        CurveOfRows.fit("zorder", [values, values[::-1]], 3, place_bytes=count)
         for count in (1, 2, 2**31 - 1)
     )
     # The z-value of two ranges of 8 bits has 16 bits, of which one byte is the first half.
@@ -175,13 +175,13 @@ def test_output_files_are_those_of_java(size, files):
 
 def test_groups_are_filled_one_after_the_other():
     some = FileSizes.of(2, smallest=1, largest=4, most_in_group=10, min_input_files=2)
-    runs = some.packed(np.array([4, 4, 4, 11, 1, 1, 9, 1]))
+    runs = some.group_slices(np.array([4, 4, 4, 11, 1, 1, 9, 1]))
     assert [(run.start, run.stop) for run in runs] == [(0, 2), (2, 3), (3, 4), (4, 6), (6, 8)]
     few = FileSizes.of(
         2, smallest=1, largest=4, most_in_group=100, min_input_files=2, most_input_files=3
     )
-    assert [run.stop for run in few.packed(np.ones(7, dtype=np.int64))] == [3, 6, 7]
-    assert some.packed(np.array([], dtype=np.int64)) == []
+    assert [run.stop for run in few.group_slices(np.ones(7, dtype=np.int64))] == [3, 6, 7]
+    assert some.group_slices(np.array([], dtype=np.int64)) == []
 
 
 def test_sizes_have_to_fit_together():

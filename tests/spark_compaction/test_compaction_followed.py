@@ -91,7 +91,7 @@ def test_a_compaction_goes_on_with_the_rows_that_others_delete(lake, rival, stra
 def test_threads_that_delete_again_and_again_let_it_commit(lake, monkeypatch):
     """While it finds the rows of the last ones, those of this process wait with their commits."""
     made = made_of(lake)
-    follow, looks, threads = FollowedDeletes.followed, [], []
+    follow, looks, threads = FollowedDeletes.follow, [], []
 
     def delete(number):
         made.other().delete(f"id = {number}")
@@ -104,7 +104,7 @@ def test_threads_that_delete_again_and_again_let_it_commit(lake, monkeypatch):
         threads[-1].join(3)
         return found
 
-    monkeypatch.setattr(FollowedDeletes, "followed", followed)
+    monkeypatch.setattr(FollowedDeletes, "follow", followed)
     result = made.table.compact(min_input_files=2, on_progress=when(2, lambda: delete(20)))
     for thread in threads:
         thread.join()

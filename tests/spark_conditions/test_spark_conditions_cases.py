@@ -58,18 +58,18 @@ def test_none_an_expression_and_columns(spark):
     schema = Schema((T.NestedField(1, "i", T.IntegerType()), T.NestedField(2, "s", T.StringType())))
     everything = made(spark, None, schema)
     assert everything.is_always_true
-    assert (everything.matching(rows).count(), everything.not_matching(rows).count()) == (3, 0)
+    assert (everything.matching_rows(rows).count(), everything.other_rows(rows).count()) == (3, 0)
     ours = made(spark, col("i") > 1, schema)
     assert (ours.text, ours.is_exact, ours.column_names) == ("i > 1", True, {"i"})
-    assert (ours.matching(rows).count(), ours.not_matching(rows).count()) == (1, 2)
+    assert (ours.matching_rows(rows).count(), ours.other_rows(rows).count()) == (1, 2)
     for column in (F.col("s") != "a", F.expr("t.s <> 'a'"), ~(F.col("t.S") == "a")):
         theirs = made(spark, column, schema, alias="t")
         assert (theirs.implied.to_sql(), theirs.is_exact) == ("TRUE", False)
-        assert [row.s for row in theirs.matching(rows).collect()] == ["b"]
-        assert theirs.not_matching(rows).count() == 2
+        assert [row.s for row in theirs.matching_rows(rows).collect()] == ["b"]
+        assert theirs.other_rows(rows).count() == 2
     assert "Column" not in made(spark, F.col("i") > 1, schema).text
     never = made(spark, "i = null", schema)
-    assert (never.matching(rows).count(), never.not_matching(rows).count()) == (0, 3)
+    assert (never.matching_rows(rows).count(), never.other_rows(rows).count()) == (0, 3)
 
 
 REFUSED = [
@@ -136,9 +136,9 @@ def test_an_alias_goes_before_a_struct_of_its_name(spark):
     )
     rows = spark.sql("select named_struct('id', 1) as t, 2 as id")
     for text in ("t.id = 2", "t.t.id = 1", "abs(t.id) = 2", "t.id = 2 and abs(t.t.id) = 1"):
-        assert made(spark, text, schema, alias="t").matching(rows).count() == 1, text
-        assert made(spark, text, schema, alias="t").not_matching(rows).count() == 0, text
-    assert made(spark, "t.id = 1", schema).matching(rows).count() == 1
+        assert made(spark, text, schema, alias="t").matching_rows(rows).count() == 1, text
+        assert made(spark, text, schema, alias="t").other_rows(rows).count() == 0, text
+    assert made(spark, "t.id = 1", schema).matching_rows(rows).count() == 1
 
 
 def test_names_with_dots_quotes_and_other_cases(spark):
@@ -150,8 +150,8 @@ def test_names_with_dots_quotes_and_other_cases(spark):
         condition = made(spark, f"abs({name}) = {n} and {name} = {n}", schema)
         assert condition.column_names == {names[n]}
         assert condition.implied.to_sql().endswith(f" = {n}")
-        assert condition.matching(rows).count() == 1
-    assert made(spark, "`über` = 2 and abs(`ÜBER`) = 2", schema).matching(rows).count() == 1
+        assert condition.matching_rows(rows).count() == 1
+    assert made(spark, "`über` = 2 and abs(`ÜBER`) = 2", schema).matching_rows(rows).count() == 1
     with pytest.raises(PredicateError, match="did you mean 'Über'"):
         made(spark, "`über` = 2", schema, case_sensitive=True)
     with pytest.raises(PredicateError, match="did you mean 'Über'"):
@@ -190,8 +190,8 @@ def test_types_that_spark_lacks_and_nested_ones(spark):
                 made(spark, text, schema)
             continue
         condition = made(spark, text, schema)
-        assert condition.matching(rows).count() == 1, text
-        assert condition.not_matching(rows).count() == 0, text
+        assert condition.matching_rows(rows).count() == 1, text
+        assert condition.other_rows(rows).count() == 0, text
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_settings_that_change_how_text_is_read(spark, session, setting, text, ro
     session(**{setting.replace(".", "__"): "true"})
     rows = spark.createDataFrame([(row,)], "s string")
     condition = made(spark, text, Schema((T.NestedField(1, "s", T.StringType()),)))
-    assert (condition.is_exact, condition.matching(rows).count()) == (False, 1)
+    assert (condition.is_exact, condition.matching_rows(rows).count()) == (False, 1)
 
 
 @pytest.mark.check

@@ -57,7 +57,7 @@ def test_random_conditions_mean_what_plain_spark_makes_of_them(
         if one.is_exact:
             assert implied == matching, (text, one.implied, [ROWS[n] for n in implied - matching])
     for text in dice.sample(list(made), CONDITIONS // 10):
-        matched = sorted(row.n for row in made[text].matching(frame).select("n").collect())
-        others = sorted(row.n for row in made[text].not_matching(frame).select("n").collect())
+        matched = sorted(row.n for row in made[text].matching_rows(frame).select("n").collect())
+        others = sorted(row.n for row in made[text].other_rows(frame).select("n").collect())
         assert matched == sorted(judged[text]), text
         assert sorted(matched + others) == list(range(len(ROWS))), text

@@ -69,16 +69,16 @@ def test_rows_are_those_of_plain_spark(spark, views, text):
 
     made = condition_of(text, SCHEMA, spark=spark, case_sensitive=False, time_zone="UTC", alias="t")
     expected = letters(frame.alias("t").where(text))
-    assert letters(made.matching(frame)) == expected
-    assert sorted(expected + letters(made.not_matching(frame))) == ["None", "a", "b", "c"]
-    flagged = made.flagged(frame, "matches").select("t1", "matches").collect()
+    assert letters(made.matching_rows(frame)) == expected
+    assert sorted(expected + letters(made.other_rows(frame))) == ["None", "a", "b", "c"]
+    flagged = made.with_flag(frame, "matches").select("t1", "matches").collect()
     assert sorted(str(row.t1) for row in flagged if row.matches) == expected
     assert made.has_subquery
     assert not made.is_exact
     assert made.column_names is not None
     assert "other" not in made.column_names
     # Nothing is missing where only those columns are.
-    assert len(made.matching(frame.select(*sorted(made.column_names))).columns) < 4
+    assert len(made.matching_rows(frame.select(*sorted(made.column_names))).columns) < 4
 
 
 def test_what_stands_beside_a_sub_query_still_prunes(spark, views):

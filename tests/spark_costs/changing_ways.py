@@ -96,12 +96,12 @@ WRITTEN = [
     Case(
         figures={"FEW_VALUES": lambda n: {"rows": 2 * n, "parts": 4}},
         scenario=append,
-        sign=f"{WRITE}.FileWrite.natively",
+        sign=f"{WRITE}.FileWrite.write_natively",
     ),
     Case(
         figures={"MANY_PARTITIONS": count("parts", rows=100)},
         scenario=usual,
-        sign=f"{WRITE}.FileWrite.natively",
+        sign=f"{WRITE}.FileWrite.write_natively",
         calls="high",
     ),
     Case(

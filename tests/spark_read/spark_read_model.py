@@ -196,7 +196,7 @@ class MadeTable:
                 metadata=self.metadata,
                 io=self.io,
             )
-            .prepared()
+            .prepare()
             .frame()
         )
 

@@ -86,7 +86,7 @@ def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
             metadata=made,
             io=FileIO(),
         )
-        .prepared()
+        .prepare()
         .frame()
     )
     types = [type_to_spark(field.field_type, support=support) for field in schema.fields]

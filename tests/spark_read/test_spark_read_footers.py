@@ -25,7 +25,7 @@ MAPPING = "schema.name-mapping.default"
 def asked(table):
     """The files whose footers were read for scans."""
     paths = table.scan().plan().files["file_path"].to_list()
-    return sorted(FactsCache(table.io.caches["footers"]).known(paths))
+    return sorted(FactsCache(table.io.caches["footers"]).known_facts(paths))
 
 
 def rows(table):

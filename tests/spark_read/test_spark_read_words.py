@@ -51,7 +51,7 @@ def values_of(words: Words) -> set[int]:
 @given(values=st.lists(integers, max_size=60), more=st.lists(integers, max_size=60))
 def test_words_hold_exactly_the_integers(values: list[int], more: list[int]) -> None:
     assert values_of(words_of(values)) == set(values)
-    both = Words.union([words_of(values), Words.none(), words_of(more)])
+    both = Words.union([words_of(values), Words.empty(), words_of(more)])
     assert values_of(both) == {*values, *more}
     assert list(both.places) == sorted(set(both.places))
 
@@ -134,11 +134,11 @@ def test_the_most_of_the_deletes_is_found() -> None:
     kept = DeletedWords(BoundedCache(256 << 20))
     for names, value in (("a", 1), ("ab", 2), ("abcd", 4)):
         kept.keep("file", Known(frozenset(names), words_of([value])))
-    known = kept.covered("file", frozenset("abc"))
+    known = kept.known_words("file", frozenset("abc"))
     assert known.deletes == frozenset("ab")
     assert values_of(known.words) == {2}
-    assert kept.covered("other", frozenset("abc")).deletes == frozenset()
-    assert kept.covered("file", frozenset("bc")).deletes == frozenset()
+    assert kept.known_words("other", frozenset("abc")).deletes == frozenset()
+    assert kept.known_words("file", frozenset("bc")).deletes == frozenset()
 
 
 def test_sets_that_are_asked_for_together_are_kept_as_one() -> None:
@@ -146,9 +146,9 @@ def test_sets_that_are_asked_for_together_are_kept_as_one() -> None:
     kept.keep("file", Known(frozenset("abc"), words_of([1, 2])))
     for number, name in enumerate("defghi", start=10):
         kept.keep("file", Known(frozenset(name), words_of([number])))
-        known = kept.covered("file", frozenset("abcdefghi"[: number - 6]))
+        known = kept.known_words("file", frozenset("abcdefghi"[: number - 6]))
         assert len(known.deletes) == number - 6
-        assert kept.covered("file", known.deletes).words is known.words
+        assert kept.known_words("file", known.deletes).words is known.words
     assert values_of(known.words) == {1, 2, *range(10, 16)}
 
 
@@ -169,15 +169,15 @@ def test_files_under_the_same_deletes_share_their_names() -> None:
     names = [f"s3://bucket/table/data/delete-{number}.parquet" for number in range(100)]
     sizes = [BoundedCache(256 << 20) for _ in range(3)]
     kept, single, rest = map(DeletedWords, sizes)
-    single.keep("file", Known(frozenset(names), Words.none()))
+    single.keep("file", Known(frozenset(names), Words.empty()))
     for file in range(1000):
-        kept.keep(file, Known(frozenset(names), Words.none()))
+        kept.keep(file, Known(frozenset(names), Words.empty()))
     assert sizes[0].size_in_bytes < 30 * sizes[1].size_in_bytes
     for file in range(1000):
-        kept.keep(file, Known(frozenset([f"other {file}"]), Words.none()))
+        kept.keep(file, Known(frozenset([f"other {file}"]), Words.empty()))
         for number in range(4):
-            kept.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
+            kept.keep(file, Known(frozenset([f"other {number}"]), Words.empty()))
     for file in range(1000):
         for number in range(4):
-            rest.keep(file, Known(frozenset([f"other {number}"]), Words.none()))
+            rest.keep(file, Known(frozenset([f"other {number}"]), Words.empty()))
     assert sizes[0].size_in_bytes == sizes[2].size_in_bytes

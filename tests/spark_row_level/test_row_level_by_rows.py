@@ -292,7 +292,7 @@ def target_of(lake, name):
 
 
 def values_at(target, places):
-    rows = target.only(places).rows_at(places).drop(target.place)
+    rows = target.restricted_to(places).rows_at(places).drop(target.place)
     return Counter(text(row) for row in rows.collect())
 
 

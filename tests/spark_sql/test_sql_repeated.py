@@ -74,7 +74,7 @@ def test_the_second_time_nothing_is_asked(kept, query, nothing_is_asked, no_left
         assert set(again.inputFiles()) == files
 
 
-@pytest.mark.parametrize("missing", in_circles(["_plan_of", "_lasts", "_settings_of"], test=1))
+@pytest.mark.parametrize("missing", in_circles(["_plan_of", "_is_lasting", "_settings_of"], test=1))
 def test_a_spark_that_lacks_what_is_asked_for(filled, missing, monkeypatch):
     def fail(*_):
         raise Py4JError("there is no such method")

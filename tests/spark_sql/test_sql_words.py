@@ -76,9 +76,9 @@ def test_a_reader_says_where_it_stopped():
 
 def test_text_ends_outside_of_parentheses_and_case():
     reader = WordReader("CASE WHEN a THEN (b, 'x, WHEN') END + 1, c WHEN d")
-    assert reader.until(",", "WHEN") == "CASE WHEN a THEN (b, 'x, WHEN') END + 1"
+    assert reader.text_to(",", "WHEN") == "CASE WHEN a THEN (b, 'x, WHEN') END + 1"
     reader.expect(",")
-    assert reader.until(",", "WHEN") == "c"
+    assert reader.text_to(",", "WHEN") == "c"
 
 
 @pytest.mark.parametrize(

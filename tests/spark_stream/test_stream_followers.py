@@ -133,7 +133,7 @@ def test_what_the_old_one_refused_is_taken_back(table, stream, rows, follower):
     old, new = follower(), follower(on_overwrite="skip")
     table.overwrite(rows(2))
     old._or_refuse(old.catch_up)
-    assert old._state.refused is not None
+    assert old._state.refused_folder is not None
     new.take_over(old)
     table.append(rows(3))
     assert ids(stream.drain(on_overwrite="skip")) == [1, 3]

@@ -149,13 +149,13 @@ ROWS = [(number, f"c{number % 3}", number / 2) for number in range(100)]
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many reads were prepared so far."""
     counted = Counter[str]()
-    original = PlannedRead.prepared
+    original = PlannedRead.prepare
 
     def counting(planned: PlannedRead) -> Any:
         counted["prepared"] += 1
         return original(planned)
 
-    monkeypatch.setattr(PlannedRead, "prepared", counting)
+    monkeypatch.setattr(PlannedRead, "prepare", counting)
     return lambda: counted["prepared"]
 
 

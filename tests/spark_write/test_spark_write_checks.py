@@ -22,13 +22,13 @@ def after_writing(monkeypatch):
     """Does something to the folder that Spark wrote before Frazil looks at it."""
 
     def do(act):
-        real = writing.FileWrite.natively
+        real = writing.FileWrite.write_natively
 
         def natively(self, spark, aligned):
             real(self, spark, aligned)
             act(Path(self.folder.removeprefix("file://")))
 
-        monkeypatch.setattr(writing.FileWrite, "natively", natively)
+        monkeypatch.setattr(writing.FileWrite, "write_natively", natively)
 
     return do
 

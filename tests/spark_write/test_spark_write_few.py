@@ -137,7 +137,7 @@ def test_on_a_store_few_rows_are_arrow_s_of_any_number_of_partitions(
     spark, tmp_path, partition_by, expected, writer
 ):
     metadata = replace(table(tmp_path, partition_by=partition_by), location="s3://bucket/table")
-    planned = FileWrite.planned(metadata, FileIO(), None, metadata.schema, DATA_FILES, None)
+    planned = FileWrite.plan(metadata, FileIO(), None, metadata.schema, DATA_FILES, None)
     assert chosen_writer(spark, planned, expected).name == writer
 
 

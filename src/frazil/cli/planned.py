@@ -127,10 +127,10 @@ class Read:
             return Implied(predicate=AlwaysTrue(), is_exact=True)
         sql_tree(self.where)
         reader = ConditionReader(schema=self.schema, case_sensitive=False, time_zone=PROCESS_ZONE)
-        whole = reader.implied(self.where)
+        whole = reader.read_condition(self.where)
         if whole.is_exact:
             return whole
-        parts = [reader.implied(piece).predicate for piece in conjuncts_of(self.where)]
+        parts = [reader.read_condition(piece).predicate for piece in conjuncts_of(self.where)]
         return Implied(predicate=all_of(parts), is_exact=False)
 
     def _plan(self, where: Expression) -> ScanPlan:

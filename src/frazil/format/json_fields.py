@@ -98,7 +98,7 @@ class JsonObject:
             return self.error_of(name, f"the required field is missing; expected {what}")
         return self.error_of(name, f"expected {what}, found {shown_value(value)}")
 
-    def raw(self, name: str) -> Any:
+    def raw_value(self, name: str) -> Any:
         """The value as it stands; it must be there."""
         value = self.fields.get(name)
         if value is None:
@@ -226,7 +226,7 @@ class JsonObject:
 
     def value_of(self, name: str, parse: Callable[[Any], T]) -> T:
         """What `parse` makes of a required value; its complaints get the field and the file."""
-        value = self.raw(name)
+        value = self.raw_value(name)
         try:
             return parse(value)
         except RecursionError as cause:

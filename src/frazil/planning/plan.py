@@ -15,7 +15,7 @@ from frazil.format.metadata import TableMetadata, parse_metadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.predicates.bind import bind
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.predicates.projection.project import inclusive
+from frazil.format.predicates.projection.project import inclusive_projection
 from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
@@ -364,7 +364,7 @@ class Pruner:
 
     def partition_predicate(self, spec: PartitionSpec) -> Expression:
         """The predicate on the partitions of a spec."""
-        return inclusive(self.bound, spec, self.schema)
+        return inclusive_projection(self.bound, spec, self.schema)
 
     def files(
         self,

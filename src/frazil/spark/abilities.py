@@ -1,7 +1,7 @@
 """What this Spark can do that not every Spark 4 can: all questions of that kind are asked here.
 
 Each is asked of what is there, and not of a number, so that a later Spark, or a platform's own, is
-taken for what it is. What one lacks is made in another way, or refused by `lacking`.
+taken for what it is. What one lacks is made in another way, or refused by `missing_ability_error`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _VARIANTS: Final = "org.apache.parquet.schema.LogicalTypeAnnotation$VariantLogic
 _PARAMETERS: Final = "org.apache.spark.sql.catalyst.parser.NamedParameterContext"
 
 
-def lacking(what: str, *, since: str, instead: str) -> UnsupportedError:
+def missing_ability_error(what: str, *, since: str, instead: str) -> UnsupportedError:
     """Return the error for what this Spark lacks.
 
     Args:

@@ -136,7 +136,7 @@ class Aggregation:
             UnsupportedError, MissingFileError, InvalidDataFileError: as `Scan.to_df`, of the files
                 that have to be read.
         """
-        partial = self._spark.createDataFrame(self._partial(), self._partial_schema())
+        partial = self._spark.createDataFrame(self._partial_result(), self._partial_schema())
         keys = self._request.keys
         if self.files_to_scan:
             part = self._answered.rest_of(self._plan)
@@ -157,7 +157,7 @@ class Aggregation:
 
     # -- from metadata ----
 
-    def _partial(self) -> pa.Table:
+    def _partial_result(self) -> pa.Table:
         frame = self._answered.partial
         kinds = {f"key{n}": key.result_type for n, key in enumerate(self._request.keys)}
         for number, measure in enumerate(self._request.measures):

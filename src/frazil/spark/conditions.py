@@ -99,18 +99,18 @@ class Condition:
         """Whether it surely matches every row."""
         return self.is_exact and isinstance(self.implied, AlwaysTrue)
 
-    def matching(self, rows: DataFrame) -> DataFrame:
+    def matching_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows that match."""
         rows = self._with_own_names(rows)
         for test in self._tests:
             rows = rows.where(test)
         return rows
 
-    def not_matching(self, rows: DataFrame) -> DataFrame:
+    def other_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows for which it is FALSE or NULL."""
         return self._with_own_names(rows).where(~self.flag())
 
-    def flagged(self, rows: DataFrame, name: str) -> DataFrame:
+    def with_flag(self, rows: DataFrame, name: str) -> DataFrame:
         """Return the rows with a boolean column, never NULL, that says whether a row matches.
 
         A sub-query may stand in it. The column is evaluated once for each row.
@@ -158,10 +158,10 @@ def condition_of(
     """
     make = _Maker(schema, spark, case_sensitive, time_zone, alias)
     if where is None:
-        return make.exact(AlwaysTrue(), "TRUE")
+        return make.exact_condition(AlwaysTrue(), "TRUE")
     if isinstance(where, Expression):
         bound = bind(where, schema, case_sensitive=case_sensitive, time_zone=time_zone)
-        return make.exact(bound, bound.to_sql())
+        return make.exact_condition(bound, bound.to_sql())
     if isinstance(where, str):
         return make.of_text(where)
     if isinstance(where, Column):
@@ -184,7 +184,7 @@ def implied_by(text: str, schema: Schema, *, spark: SparkSession, time_zone: str
     if not is_read_as_here(text, spark):
         return AlwaysTrue()
     reader = ConditionReader(schema=schema, case_sensitive=True, time_zone=time_zone)
-    return all_of(reader.implied(piece).predicate for piece in conjuncts_of(text))
+    return all_of(reader.read_condition(piece).predicate for piece in conjuncts_of(text))
 
 
 def stated_by(
@@ -199,7 +199,7 @@ def stated_by(
     if not is_read_as_here(text, spark):
         return None
     reader = ConditionReader(schema=schema, case_sensitive=True, time_zone=time_zone)
-    pieces = [reader.implied(piece) for piece in conjuncts_of(text)]
+    pieces = [reader.read_condition(piece) for piece in conjuncts_of(text)]
     if not all(piece.is_exact for piece in pieces):
         return None
     return all_of(piece.predicate for piece in pieces)
@@ -230,7 +230,7 @@ class _Maker:
     time_zone: str
     alias: str | None
 
-    def exact(self, bound: Expression, text: str) -> Condition:
+    def exact_condition(self, bound: Expression, text: str) -> Condition:
         """The condition that a bound predicate is."""
         return Condition(
             implied=bound,
@@ -253,10 +253,10 @@ class _Maker:
             time_zone=self.time_zone,
             alias=self.alias,
         )
-        whole = reader.implied(text)
+        whole = reader.read_condition(text)
         if whole.is_exact:
-            return self.exact(whole.predicate, text)
-        pieces = [(piece, reader.implied(piece)) for piece in conjuncts_of(text)]
+            return self.exact_condition(whole.predicate, text)
+        pieces = [(piece, reader.read_condition(piece)) for piece in conjuncts_of(text)]
         known = all_of(implied.predicate for _, implied in pieces if implied.is_exact)
         rest = [piece for piece, implied in pieces if not implied.is_exact]
         return self._of_texts(text, known, rest, all_of(i.predicate for _, i in pieces))

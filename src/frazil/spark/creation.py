@@ -16,7 +16,7 @@ from frazil.format.partitions.partitioning import PartitionField, spec_for
 from frazil.format.sorting import SortField, order_for
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.start import Start, owning
+from frazil.spark.row_level.start import Start, with_own_files
 from frazil.spark.row_level.writes import Rows
 from frazil.spark.schemas.schema_like import SchemaLike, schema_of
 from frazil.spark.session.facts import engine_summary
@@ -75,7 +75,7 @@ class CreateTable:
         staged = catalog.stage_table(name, metadata)
         files = self._write(spark, rows, staged)
         with CreateTransaction(catalog, staged) as transaction:
-            transaction.files.append(files, **owning(settings, files))
+            transaction.files.append(files, **with_own_files(settings, files))
         return transaction.created_table
 
     def run_within(
@@ -94,7 +94,7 @@ class CreateTable:
         port = begin(staged)
         if rows is not None:
             files = self._write(spark, rows, staged)
-            FileChanges(port).append(files, **owning(settings, files))
+            FileChanges(port).append(files, **with_own_files(settings, files))
         return port
 
     def _settings(self, spark: SparkSession) -> SnapshotSettings:
@@ -148,7 +148,7 @@ class ReplaceTable:
         """Run it; see `Table.replace_as_select`."""
         rows = rows_of(port.spark, self.rows)
         refuse_replacement(port.spark, port.newest())
-        with port.together() as together:
+        with port.in_one_commit() as together:
             together.run(
                 ReplaceDefinition(
                     query_schema_from_spark(rows.schema),
@@ -159,4 +159,4 @@ class ReplaceTable:
             )
             start = Start.of(together, self.options, Destination())
             files = start.write_files(rows)
-            FileChanges(together).append(files, **owning(start.settings, files))
+            FileChanges(together).append(files, **with_own_files(start.settings, files))

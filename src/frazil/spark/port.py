@@ -75,13 +75,13 @@ class SparkPort(TablePort):
 
     def read_point(self, branch: str | None) -> int | None:
         """Return the snapshot of a branch that the rows of a write were made from, if any."""
-        return self.reads.of(branch)
+        return self.reads.snapshot_of(branch)
 
     def report_scan(self, scan: PlannedScan) -> None:
         """Tell the catalog of a scan; one inside of a transaction is told to nobody."""
 
     @abstractmethod
-    def together(self) -> AbstractContextManager[SparkPort]:
+    def in_one_commit(self) -> AbstractContextManager[SparkPort]:
         """Give what several operations of one commit are run on."""
 
     def settings(
@@ -121,7 +121,7 @@ class SparkHandlePort(SparkPort, HandlePort):
 
     def newest(self) -> TableMetadata:
         """Load the table and return its metadata."""
-        self.reads = self.reads.showing(self.metadata)
+        self.reads = self.reads.with_metadata(self.metadata)
         return super().newest()
 
     def show_commit(self, loaded: LoadedTable, made: frozenset[int]) -> None:
@@ -131,14 +131,14 @@ class SparkHandlePort(SparkPort, HandlePort):
 
     def transaction(self) -> SparkTransactionPort:
         """Begin several operations of one commit."""
-        reads = self.reads.showing(self.metadata)
+        reads = self.reads.with_metadata(self.metadata)
         return SparkTransactionPort(self, self.refresh(), reads)
 
     def of_another_thread(self) -> SparkHandlePort:
         """Return a port of the same table that moves by itself."""
         return SparkHandlePort(self.spark, self.catalog, self.loaded_table)
 
-    def together(self) -> AbstractContextManager[SparkPort]:
+    def in_one_commit(self) -> AbstractContextManager[SparkPort]:
         """Give a transaction, which is committed at the end of the block."""
         return self.transaction()
 
@@ -161,7 +161,7 @@ class SparkTransactionPort(SparkPort, TransactionPort):
         return target.head(base)
 
     @contextmanager
-    def together(self) -> Iterator[SparkPort]:
+    def in_one_commit(self) -> Iterator[SparkPort]:
         """Give the transaction itself; where the block raises it is as it was before."""
         with self.all_or_nothing():
             yield self
@@ -176,7 +176,7 @@ class SparkCreationPort(SparkPort, CreationPort):
         self.reads = ReadPoints(staged.metadata)
 
     @contextmanager
-    def together(self) -> Iterator[SparkPort]:
+    def in_one_commit(self) -> Iterator[SparkPort]:
         """Give the port itself; where the block raises it is as it was before."""
         with self.all_or_nothing():
             yield self

@@ -24,14 +24,14 @@ class ReadPoints:
         name = branch or MAIN_BRANCH
         self._read[name] = _head(metadata, name)
 
-    def of(self, branch: str | None) -> int | None:
+    def snapshot_of(self, branch: str | None) -> int | None:
         """Return the snapshot that was given out last, else the one that the handle showed."""
         name = branch or MAIN_BRANCH
         if name in self._read:
             return self._read[name]
         return _head(self._shown, name)
 
-    def showing(self, metadata: TableMetadata) -> ReadPoints:
+    def with_metadata(self, metadata: TableMetadata) -> ReadPoints:
         """Return the same reads beside what the handle shows now."""
         points = ReadPoints(metadata)
         points._read = dict(self._read)

@@ -27,7 +27,7 @@ from frazil.planning.scan_plan import ScanPlan
 from frazil.planning.scan_report import PlannedScan
 from frazil.spark.aggregates import Aggregation, parse_request
 from frazil.spark.conditions import Condition, condition_of
-from frazil.spark.files.arrow.convert import cut
+from frazil.spark.files.arrow.convert import pruned_column
 from frazil.spark.files.floats import is_float
 from frazil.spark.files.layout.variants import with_variants_apart
 from frazil.spark.files.projection import Projection, project, with_fields
@@ -172,13 +172,13 @@ class Scan(OnDriver):
         """The rows, whatever the limit."""
         prepare_session(self._spark)
         read = with_fields(self.projection.fields, self.schema, self._tested_ids)
-        with self._explaining("to_df"):
-            kept = self._matching(TableReader(self._spark, self._metadata, self._io), read)
+        with self._naming_read("to_df"):
+            kept = self._matching_rows(TableReader(self._spark, self._metadata, self._io), read)
         if read.fields == self.projection.fields:
             return kept
         return kept.select(*_wanted_parts(read, self.projection))
 
-    def _matching(self, reader: TableReader, read: Projection) -> DataFrame:
+    def _matching_rows(self, reader: TableReader, read: Projection) -> DataFrame:
         """The rows that match, of those of the plan's files."""
         if self._reads_whole_snapshot:
             return reader.rows_of_snapshot(self._plan, read)
@@ -186,7 +186,7 @@ class Scan(OnDriver):
         if condition.is_exact:
             return reader.rows_where(self._plan, read, self._plan.residual, without_nan=nan_free)
         rows = reader.rows_where(self._plan, read, condition.known, without_nan=nan_free)
-        return condition.matching(rows)
+        return condition.matching_rows(rows)
 
     @property
     def _tested_ids(self) -> set[int]:
@@ -204,14 +204,14 @@ class Scan(OnDriver):
             MissingFileError, InvalidDataFileError: a file cannot be read; besides those of `to_df`.
         """
         rows = with_variants_apart(self.to_df())
-        with self._explaining("to_arrow"):
+        with self._naming_read("to_arrow"):
             table: pa.Table = rows.toArrow()
             return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame in this process; errors as of `to_arrow`."""
         rows = self.to_df()
-        with self._explaining("to_pandas"):
+        with self._naming_read("to_pandas"):
             frame: pd.DataFrame = rows.toPandas()
             return frame
 
@@ -226,7 +226,7 @@ class Scan(OnDriver):
         total = found.known
         if found.rest is not None and (self._limit is None or total < self._limit):
             rows = self._rows_of(found.rest, frozenset())
-            with self._explaining("count"):
+            with self._naming_read("count"):
                 total += int(rows.count())
         return total if self._limit is None else min(total, self._limit)
 
@@ -308,7 +308,7 @@ class Scan(OnDriver):
         return scan._all_rows()
 
     @contextmanager
-    def _explaining(self, operation: str) -> Iterator[None]:
+    def _naming_read(self, operation: str) -> Iterator[None]:
         snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
         with naming_the_read(table=self._name, snapshot_id=snapshot_id, operation=operation):
             yield
@@ -403,7 +403,7 @@ def _wanted_parts(read: Projection, wanted: Projection) -> list[Column]:
     for field in wanted.fields:
         column = F.col(quote_name_always([field.name]))
         if wider[field.field_id] != field:
-            column = cut(column, field.field_type, wider[field.field_id].field_type)
+            column = pruned_column(column, field.field_type, wider[field.field_id].field_type)
             metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
             column = column.alias(field.name, metadata=metadata)
         columns.append(column)

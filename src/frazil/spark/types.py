@@ -209,7 +209,7 @@ class _FreshIds:
         )
 
     def fields(self, struct: S.StructType) -> tuple[I.NestedField, ...]:
-        ids = [self._next() for _ in struct.fields]
+        ids = [self._next_id() for _ in struct.fields]
         return tuple(
             I.NestedField(
                 field_id,
@@ -221,7 +221,7 @@ class _FreshIds:
             for field_id, field in zip(ids, struct.fields, strict=True)
         )
 
-    def _next(self) -> int:
+    def _next_id(self) -> int:
         self._last += 1
         return self._last
 
@@ -229,11 +229,11 @@ class _FreshIds:
         if isinstance(spark_type, S.StructType):
             return I.StructType(self.fields(spark_type))
         if isinstance(spark_type, S.ArrayType):
-            element_id = self._next()
+            element_id = self._next_id()
             required = self._is_required(spark_type.containsNull)
             return I.ListType(element_id, self._type(spark_type.elementType), required)
         if isinstance(spark_type, S.MapType):
-            key_id, value_id = self._next(), self._next()
+            key_id, value_id = self._next_id(), self._next_id()
             return I.MapType(
                 key_id,
                 self._type(spark_type.keyType),

@@ -194,7 +194,7 @@ class WordReader:
         self.at += 1
         return int(text)
 
-    def inside(self) -> WordReader:
+    def inner_reader(self) -> WordReader:
         """Go past a pair of parentheses, and return a reader of what is inside.
 
         Raises:
@@ -211,7 +211,7 @@ class WordReader:
     end: int | None = None
     """Where the reader's part of the text ends; None for the text's own end."""
 
-    def until(self, *keywords: str) -> str:
+    def text_to(self, *keywords: str) -> str:
         """Return the text up to one of these words outside of parentheses and CASE, or to the end.
 
         Raises:
@@ -231,7 +231,7 @@ class WordReader:
             raise self.error("an expression is expected")
         return self.text[begin : self.words[self.at - 1].stop]
 
-    def rest(self) -> str:
+    def remaining_text(self) -> str:
         """Return the text of what is left, and go to the end."""
         begin = self.place
         self.at = len(self.words)

@@ -39,13 +39,15 @@ def apply_updates(
     """
     changes = tuple(updates)
     moment = int(time.time() * 1000) if now_ms is None else now_ms
-    state = MetadataState(_empty(changes, moment) if metadata is None else metadata, moment)
+    state = MetadataState(
+        _empty_metadata(changes, moment) if metadata is None else metadata, moment
+    )
     for update in changes:
         _APPLY[type(update)](state, update)
     return _build(state, is_new=metadata is None)
 
 
-def _empty(updates: tuple[u.Update, ...], now_ms: int) -> TableMetadata:
+def _empty_metadata(updates: tuple[u.Update, ...], now_ms: int) -> TableMetadata:
     """Metadata without content, of the version that the updates ask for."""
     versions = [each.format_version for each in updates if isinstance(each, u.UpgradeFormatVersion)]
     version = versions[0] if versions else DEFAULT_FORMAT_VERSION

@@ -173,15 +173,15 @@ def _broken_by(metadata: TableMetadata | None, requirement: Requirement) -> str 
         case AssertRefSnapshotId(ref, snapshot_id):
             return _broken_ref(metadata, ref, snapshot_id)
         case AssertLastAssignedFieldId(expected):
-            return _differs("last assigned field id", expected, metadata.last_column_id)
+            return _difference("last assigned field id", expected, metadata.last_column_id)
         case AssertCurrentSchemaId(expected):
-            return _differs("current schema id", expected, metadata.current_schema_id)
+            return _difference("current schema id", expected, metadata.current_schema_id)
         case AssertLastAssignedPartitionId(expected):
-            return _differs("last assigned partition id", expected, metadata.last_partition_id)
+            return _difference("last assigned partition id", expected, metadata.last_partition_id)
         case AssertDefaultSpecId(expected):
-            return _differs("default partition spec id", expected, metadata.default_spec_id)
+            return _difference("default partition spec id", expected, metadata.default_spec_id)
         case AssertDefaultSortOrderId(expected):
-            return _differs("default sort order id", expected, metadata.default_sort_order_id)
+            return _difference("default sort order id", expected, metadata.default_sort_order_id)
 
 
 def _broken_ref(metadata: TableMetadata, name: str, expected: int | None) -> str | None:
@@ -199,7 +199,7 @@ def _broken_ref(metadata: TableMetadata, name: str, expected: int | None) -> str
     return _change_message(f"snapshot of {kind} {name!r}", expected, found)
 
 
-def _differs(what: str, expected: int, found: int) -> str | None:
+def _difference(what: str, expected: int, found: int) -> str | None:
     return None if expected == found else _change_message(what, expected, found)
 
 

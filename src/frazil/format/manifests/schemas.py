@@ -23,11 +23,11 @@ DEFAULT_BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024
 _INT, _LONG, _STRING, _BYTES = IntegerType(), LongType(), StringType(), BinaryType()
 
 
-def _need(field_id: int, name: str, field_type: IcebergType, doc: str) -> NestedField:
+def _required_field(field_id: int, name: str, field_type: IcebergType, doc: str) -> NestedField:
     return NestedField(field_id, name, field_type, required=True, doc=doc)
 
 
-def _may(field_id: int, name: str, field_type: IcebergType, doc: str) -> NestedField:
+def _optional_field(field_id: int, name: str, field_type: IcebergType, doc: str) -> NestedField:
     return NestedField(field_id, name, field_type, doc=doc)
 
 
@@ -35,82 +35,96 @@ def _by_column(key_id: int, value_id: int, value_type: IcebergType) -> MapType:
     return MapType(key_id, _INT, value_id, value_type, value_required=True)
 
 
-_CONTENT = _need(
+_CONTENT = _required_field(
     134, "content", _INT, "Contents of the file: 0=data, 1=position deletes, 2=equality deletes"
 )
-_FILE_PATH = _need(100, "file_path", _STRING, "Location URI with FS scheme")
-_FILE_FORMAT = _need(101, "file_format", _STRING, "File format name: avro, orc, parquet, or puffin")
-_RECORD_COUNT = _need(103, "record_count", _LONG, "Number of records in the file")
-_FILE_SIZE = _need(104, "file_size_in_bytes", _LONG, "Total file size in bytes")
-_BLOCK_SIZE = _need(105, "block_size_in_bytes", _LONG, "Deprecated; a constant")
+_FILE_PATH = _required_field(100, "file_path", _STRING, "Location URI with FS scheme")
+_FILE_FORMAT = _required_field(
+    101, "file_format", _STRING, "File format name: avro, orc, parquet, or puffin"
+)
+_RECORD_COUNT = _required_field(103, "record_count", _LONG, "Number of records in the file")
+_FILE_SIZE = _required_field(104, "file_size_in_bytes", _LONG, "Total file size in bytes")
+_BLOCK_SIZE = _required_field(105, "block_size_in_bytes", _LONG, "Deprecated; a constant")
 _METRICS = (
-    _may(
+    _optional_field(
         108, "column_sizes", _by_column(117, 118, _LONG), "Map of column id to total size on disk"
     ),
-    _may(
+    _optional_field(
         109,
         "value_counts",
         _by_column(119, 120, _LONG),
         "Map of column id to total count, including null and NaN",
     ),
-    _may(
+    _optional_field(
         110,
         "null_value_counts",
         _by_column(121, 122, _LONG),
         "Map of column id to null value count",
     ),
-    _may(
+    _optional_field(
         137,
         "nan_value_counts",
         _by_column(138, 139, _LONG),
         "Map of column id to number of NaN values in the column",
     ),
-    _may(125, "lower_bounds", _by_column(126, 127, _BYTES), "Map of column id to lower bound"),
-    _may(128, "upper_bounds", _by_column(129, 130, _BYTES), "Map of column id to upper bound"),
+    _optional_field(
+        125, "lower_bounds", _by_column(126, 127, _BYTES), "Map of column id to lower bound"
+    ),
+    _optional_field(
+        128, "upper_bounds", _by_column(129, 130, _BYTES), "Map of column id to upper bound"
+    ),
 )
-_KEY_METADATA = _may(131, "key_metadata", _BYTES, "Encryption key metadata blob")
-_SPLIT_OFFSETS = _may(132, "split_offsets", ListType(133, _LONG, True), "Splittable offsets")
-_EQUALITY_IDS = _may(
+_KEY_METADATA = _optional_field(131, "key_metadata", _BYTES, "Encryption key metadata blob")
+_SPLIT_OFFSETS = _optional_field(
+    132, "split_offsets", ListType(133, _LONG, True), "Splittable offsets"
+)
+_EQUALITY_IDS = _optional_field(
     135, "equality_ids", ListType(136, _INT, True), "Equality comparison field IDs"
 )
-_SORT_ORDER_ID = _may(140, "sort_order_id", _INT, "Sort order ID")
-_FIRST_ROW_ID = _may(142, "first_row_id", _LONG, "Starting row ID to assign to new rows")
-_REFERENCED = _may(
+_SORT_ORDER_ID = _optional_field(140, "sort_order_id", _INT, "Sort order ID")
+_FIRST_ROW_ID = _optional_field(142, "first_row_id", _LONG, "Starting row ID to assign to new rows")
+_REFERENCED = _optional_field(
     143,
     "referenced_data_file",
     _STRING,
     "Fully qualified location (URI with FS scheme) of a data file that all deletes reference",
 )
-_CONTENT_OFFSET = _may(
+_CONTENT_OFFSET = _optional_field(
     144, "content_offset", _LONG, "The offset in the file where the content starts"
 )
-_CONTENT_SIZE = _may(
+_CONTENT_SIZE = _optional_field(
     145, "content_size_in_bytes", _LONG, "The length of referenced content stored in the file"
 )
 
-_STATUS = _need(0, "status", _INT, "0=existing, 1=added, 2=deleted")
-_SEQUENCE_NUMBER = _may(3, "sequence_number", _LONG, "Data sequence number")
-_FILE_SEQUENCE_NUMBER = _may(4, "file_sequence_number", _LONG, "File sequence number")
+_STATUS = _required_field(0, "status", _INT, "0=existing, 1=added, 2=deleted")
+_SEQUENCE_NUMBER = _optional_field(3, "sequence_number", _LONG, "Data sequence number")
+_FILE_SEQUENCE_NUMBER = _optional_field(4, "file_sequence_number", _LONG, "File sequence number")
 
 _SUMMARY = StructType(
     (
-        _need(509, "contains_null", BooleanType(), "True if any file has a null partition value"),
-        _may(518, "contains_nan", BooleanType(), "True if any file has a nan partition value"),
-        _may(510, "lower_bound", _BYTES, "Partition lower bound for all files"),
-        _may(511, "upper_bound", _BYTES, "Partition upper bound for all files"),
+        _required_field(
+            509, "contains_null", BooleanType(), "True if any file has a null partition value"
+        ),
+        _optional_field(
+            518, "contains_nan", BooleanType(), "True if any file has a nan partition value"
+        ),
+        _optional_field(510, "lower_bound", _BYTES, "Partition lower bound for all files"),
+        _optional_field(511, "upper_bound", _BYTES, "Partition upper bound for all files"),
     )
 )
 _LIST_START = (
-    _need(500, "manifest_path", _STRING, "Location URI with FS scheme"),
-    _need(501, "manifest_length", _LONG, "Total file size in bytes"),
-    _need(502, "partition_spec_id", _INT, "Spec ID used to write"),
+    _required_field(500, "manifest_path", _STRING, "Location URI with FS scheme"),
+    _required_field(501, "manifest_length", _LONG, "Total file size in bytes"),
+    _required_field(502, "partition_spec_id", _INT, "Spec ID used to write"),
 )
 _LIST_SEQUENCE = (
-    _need(517, "content", _INT, "Contents of the manifest: 0=data, 1=deletes"),
-    _need(515, "sequence_number", _LONG, "Sequence number when the manifest was added"),
-    _need(516, "min_sequence_number", _LONG, "Lowest sequence number in the manifest"),
+    _required_field(517, "content", _INT, "Contents of the manifest: 0=data, 1=deletes"),
+    _required_field(515, "sequence_number", _LONG, "Sequence number when the manifest was added"),
+    _required_field(516, "min_sequence_number", _LONG, "Lowest sequence number in the manifest"),
 )
-_ADDED_SNAPSHOT = _need(503, "added_snapshot_id", _LONG, "Snapshot ID that added the manifest")
+_ADDED_SNAPSHOT = _required_field(
+    503, "added_snapshot_id", _LONG, "Snapshot ID that added the manifest"
+)
 _LIST_COUNTS: tuple[tuple[int, str, IcebergType, str], ...] = (
     (504, "added_files_count", _INT, "Added entry count"),
     (505, "existing_files_count", _INT, "Existing entry count"),
@@ -120,10 +134,10 @@ _LIST_COUNTS: tuple[tuple[int, str, IcebergType, str], ...] = (
     (514, "deleted_rows_count", _LONG, "Deleted rows count"),
 )
 _LIST_END = (
-    _may(507, "partitions", ListType(508, _SUMMARY, True), "Summary for each partition"),
-    _may(519, "key_metadata", _BYTES, "Encryption key metadata blob"),
+    _optional_field(507, "partitions", ListType(508, _SUMMARY, True), "Summary for each partition"),
+    _optional_field(519, "key_metadata", _BYTES, "Encryption key metadata blob"),
 )
-_LIST_FIRST_ROW_ID = _may(
+_LIST_FIRST_ROW_ID = _optional_field(
     520, "first_row_id", _LONG, "Starting row ID to assign to new rows in ADDED data files"
 )
 
@@ -132,7 +146,7 @@ def data_file_fields(version: int, partition_type: StructType) -> tuple[NestedFi
     """The fields of `data_file` that a version writes (rules 114-115)."""
     _check(version)
     optional_partition = StructType(tuple(_as_optional(f) for f in partition_type.fields))
-    partition = _need(
+    partition = _required_field(
         102,
         "partition",
         optional_partition,
@@ -150,11 +164,13 @@ def data_file_fields(version: int, partition_type: StructType) -> tuple[NestedFi
 
 def entry_fields(version: int, partition_type: StructType) -> tuple[NestedField, ...]:
     """The fields of `manifest_entry` that a version writes (rule 107)."""
-    data_file = _need(2, "data_file", StructType(data_file_fields(version, partition_type)), "")
+    data_file = _required_field(
+        2, "data_file", StructType(data_file_fields(version, partition_type)), ""
+    )
     doc = "Snapshot ID in which the file was added or deleted"
     if version == 1:
-        return (_STATUS, _need(1, "snapshot_id", _LONG, doc), data_file)
-    snapshot_id = _may(1, "snapshot_id", _LONG, doc)
+        return (_STATUS, _required_field(1, "snapshot_id", _LONG, doc), data_file)
+    snapshot_id = _optional_field(1, "snapshot_id", _LONG, doc)
     return (_STATUS, snapshot_id, _SEQUENCE_NUMBER, _FILE_SEQUENCE_NUMBER, data_file)
 
 
@@ -171,9 +187,9 @@ def manifest_list_fields(version: int) -> tuple[NestedField, ...]:
     """The fields of a manifest list that a version writes (rule 162)."""
     _check(version)
     if version == 1:
-        counts = tuple(_may(*count) for count in _LIST_COUNTS)
+        counts = tuple(_optional_field(*count) for count in _LIST_COUNTS)
         return (*_LIST_START, _ADDED_SNAPSHOT, *counts, *_LIST_END)
-    counts = tuple(_need(*count) for count in _LIST_COUNTS)
+    counts = tuple(_required_field(*count) for count in _LIST_COUNTS)
     fields = (*_LIST_START, *_LIST_SEQUENCE, _ADDED_SNAPSHOT, *counts, *_LIST_END)
     return fields if version == 2 else (*fields, _LIST_FIRST_ROW_ID)
 

@@ -36,7 +36,7 @@ class ReferencedSnapshots(Sequence[Snapshot]):
         return self._at_hand
 
     @property
-    def all(self) -> tuple[Snapshot, ...]:
+    def all_snapshots(self) -> tuple[Snapshot, ...]:
         """All of them, oldest first."""
         with self._getting:
             if self._get_all is not None:
@@ -56,7 +56,9 @@ class ReferencedSnapshots(Sequence[Snapshot]):
 
         def get_all() -> tuple[Snapshot, ...]:
             # The server may have it by now too.
-            others = (each for each in self.all if each.snapshot_id != snapshot.snapshot_id)
+            others = (
+                each for each in self.all_snapshots if each.snapshot_id != snapshot.snapshot_id
+            )
             return (*others, snapshot)
 
         return ReferencedSnapshots((*self._at_hand, snapshot), get_all)
@@ -66,7 +68,7 @@ class ReferencedSnapshots(Sequence[Snapshot]):
         found = self._by_id.get(snapshot_id)
         if found is None:
             # Another thread may be about to have got them.
-            _ = self.all
+            _ = self.all_snapshots
             found = self._by_id.get(snapshot_id)
         return found
 
@@ -77,19 +79,19 @@ class ReferencedSnapshots(Sequence[Snapshot]):
     def __getitem__(self, index: slice) -> tuple[Snapshot, ...]: ...
 
     def __getitem__(self, index: int | slice) -> Snapshot | tuple[Snapshot, ...]:
-        return self.all[index]
+        return self.all_snapshots[index]
 
     def __iter__(self) -> Iterator[Snapshot]:
-        return iter(self.all)
+        return iter(self.all_snapshots)
 
     def __len__(self) -> int:
-        return len(self.all)
+        return len(self.all_snapshots)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self.all == tuple(other)
+        return isinstance(other, Sequence) and self.all_snapshots == tuple(other)
 
     def __hash__(self) -> int:
-        return hash(self.all)
+        return hash(self.all_snapshots)
 
     def __repr__(self) -> str:
         more = " and others" if self._get_all is not None else ""
@@ -97,7 +99,7 @@ class ReferencedSnapshots(Sequence[Snapshot]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has no server to ask.
-        return tuple, (self.all,)
+        return tuple, (self.all_snapshots,)
 
 
 class _ById(Mapping[int, Snapshot]):
@@ -113,10 +115,10 @@ class _ById(Mapping[int, Snapshot]):
         return found
 
     def __iter__(self) -> Iterator[int]:
-        return iter([snapshot.snapshot_id for snapshot in self._snapshots.all])
+        return iter([snapshot.snapshot_id for snapshot in self._snapshots.all_snapshots])
 
     def __len__(self) -> int:
         return len(self._snapshots)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, ({each.snapshot_id: each for each in self._snapshots.all},)
+        return dict, ({each.snapshot_id: each for each in self._snapshots.all_snapshots},)

@@ -31,7 +31,7 @@ def name_mapping_of(metadata: TableMetadata) -> NameMapping | None:
     mapping = NAME_MAPPING.of(metadata.properties)
     if mapping is None:
         return None
-    if all(_agrees(mapping.fields, None, schema) for schema in metadata.schemas):
+    if all(_agrees_with(mapping.fields, None, schema) for schema in metadata.schemas):
         return mapping
     return NameMapping(_by_names(mapping.fields, (), metadata.schemas))
 
@@ -50,12 +50,12 @@ def evolved_mapping_property(metadata: TableMetadata, schema: Schema) -> dict[st
     return {NAME_MAPPING.name: evolved.to_json()}
 
 
-def _agrees(fields: Sequence[MappedField], parent: int | None, schema: Schema) -> bool:
+def _agrees_with(fields: Sequence[MappedField], parent: int | None, schema: Schema) -> bool:
     for mapped in fields:
         field_id = mapped.field_id
         if field_id in schema.field_ids and schema.parent_ids.get(field_id) != parent:
             return False
-        if field_id is not None and not _agrees(mapped.fields, field_id, schema):
+        if field_id is not None and not _agrees_with(mapped.fields, field_id, schema):
             return False
     return True
 

@@ -29,7 +29,7 @@ from frazil.format.predicates.expressions import (
     fold,
     leaves,
 )
-from frazil.format.predicates.projection.project import inclusive, strict
+from frazil.format.predicates.projection.project import inclusive_projection, strict_projection
 from frazil.format.predicates.sql.parse import parse_predicate
 from frazil.format.predicates.sql.quoting import SparkForms
 from frazil.format.predicates.sql.sql_text import to_spark_sql, to_sql
@@ -64,13 +64,13 @@ __all__ = [
     "col",
     "fold",
     "in_values",
-    "inclusive",
+    "inclusive_projection",
     "leaves",
     "not_in_values",
     "parse_predicate",
     "rejects_null",
     "resolve",
-    "strict",
+    "strict_projection",
     "to_spark_sql",
     "to_sql",
 ]

@@ -91,15 +91,15 @@ __all__ = [
 
 def all_of(parts: Iterable[Expression]) -> Expression:
     """AND of the predicates, simplified; TRUE where there are none."""
-    return _joined(parts, And, neutral=AlwaysTrue, decisive=AlwaysFalse)
+    return _junction(parts, And, neutral=AlwaysTrue, decisive=AlwaysFalse)
 
 
 def any_of(parts: Iterable[Expression]) -> Expression:
     """OR of the predicates, simplified; FALSE where there are none."""
-    return _joined(parts, Or, neutral=AlwaysFalse, decisive=AlwaysTrue)
+    return _junction(parts, Or, neutral=AlwaysFalse, decisive=AlwaysTrue)
 
 
-def _joined(
+def _junction(
     parts: Iterable[Expression],
     junction: type[And | Or],
     *,
@@ -120,7 +120,7 @@ def _joined(
 def push_down_not(root: Expression) -> Expression:
     """The same predicate with NOT only inside of the leaves (De Morgan holds for three values)."""
 
-    def both(node: Expression) -> tuple[Expression, Expression]:
+    def with_negation(node: Expression) -> tuple[Expression, Expression]:
         return node, node.negated()
 
     def combine(
@@ -134,7 +134,7 @@ def push_down_not(root: Expression) -> Expression:
             return all_of(positives), any_of(negatives)
         return any_of(positives), all_of(negatives)
 
-    return fold(root, both, combine)[0]
+    return fold(root, with_negation, combine)[0]
 
 
 def with_leaves(root: Expression, leaf: Callable[[Expression], Expression]) -> Expression:

@@ -110,7 +110,7 @@ def _place(column_type: IcebergType, literal: Any, time_zone: str | tzinfo) -> P
         case "integer":
             return _whole_number(form.bits, _number(literal))
         case "floating":
-            return _floating(_number(literal))
+            return _floating_place(_number(literal))
         case "string":
             return Inside(_of_kind(literal, str, "a string"), exact=True)
         case "uuid":
@@ -154,7 +154,7 @@ def _number(literal: Any) -> int | float | Decimal:
     raise _Mismatch("the literal must be a number")
 
 
-def _beyond(value: float | Decimal) -> Outside:
+def _outside_place(value: float | Decimal) -> Outside:
     # NaN is above every number in Spark's order, and equal to none but itself.
     return Outside.ABOVE if value != value or value > 0 else Outside.BELOW
 
@@ -163,9 +163,9 @@ def _whole_number(bits: int, number: int | float | Decimal) -> Place:
     if not isinstance(number, int):
         exact_number = number if isinstance(number, Decimal) else Decimal(number)
         if not exact_number.is_finite():
-            return _beyond(number)
+            return _outside_place(number)
         if exact_number.adjusted() > 40:
-            return _beyond(exact_number)
+            return _outside_place(exact_number)
         floor = floor_of(exact_number)
         return _in_bits(floor, bits, exact=floor == exact_number)
     return _in_bits(number, bits, exact=True)
@@ -180,7 +180,7 @@ def _in_bits(value: int, bits: int, *, exact: bool) -> Place:
     return Inside(value, exact)
 
 
-def _floating(number: int | float | Decimal) -> Place:
+def _floating_place(number: int | float | Decimal) -> Place:
     if isinstance(number, Decimal) and not number.is_finite():
         number = float(number)
     try:
@@ -199,7 +199,7 @@ def _decimal(column_type: DecimalType, number: int | float | Decimal) -> Place:
     # The shortest text of a float is the decimal that its writer meant, and Spark's comparison.
     exact_number = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
     if not exact_number.is_finite() or exact_number.adjusted() > 40:
-        return _beyond(exact_number)
+        return _outside_place(exact_number)
     if exact_number and exact_number.as_tuple().exponent < -MOST_PLACES:  # type: ignore[operator]
         raise _Mismatch(f"it has more than {MOST_PLACES} digits after the point")
     floor = floor_at_scale(exact_number, column_type.scale)

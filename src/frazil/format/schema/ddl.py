@@ -63,13 +63,13 @@ class _Parser:
         self._at = 0
         self._ids = count(1)
         self.kind, self.value = "", ""
-        self._next()
+        self._advance()
 
     def only_type(self) -> IcebergType:
         """The type that is the whole text."""
         found = self._type()
         if self.kind:
-            raise self._wrong("nothing else")
+            raise self._syntax_error("nothing else")
         return found
 
     def fields(self, *, end: str, separator: str) -> list[NestedField]:
@@ -83,48 +83,48 @@ class _Parser:
 
     def _field(self, separator: str) -> NestedField:
         if self.kind not in ("word", "quoted"):
-            raise self._wrong("the name of a column")
+            raise self._syntax_error("the name of a column")
         name = self._name()
         if separator and self.value == separator:
-            self._next()
+            self._advance()
         kind = self._type()
         required, comment = False, None
         while self.kind == "word":
             word = self.value.lower()
             if word == "not":
-                self._next()
+                self._advance()
                 self._take("null")
                 required = True
             elif word == "comment":
-                self._next()
+                self._advance()
                 comment = self._string()
             else:
-                raise self._wrong("NOT NULL, COMMENT or a comma")
+                raise self._syntax_error("NOT NULL, COMMENT or a comma")
         return NestedField(next(self._ids), name, kind, required, comment)
 
     def _type(self) -> IcebergType:
         name = self.value.lower()
         if self.kind != "word":
-            raise self._wrong("a type")
+            raise self._syntax_error("a type")
         if name in SQL_TYPES:
-            self._next()
+            self._advance()
             if name == "time":
                 self._numbers(1)
             return SQL_TYPES[name]
         if name in _DECIMALS:
-            self._next()
+            self._advance()
             numbers = self._numbers(2) or [10]
             return DecimalType(numbers[0], numbers[1] if len(numbers) > 1 else 0)
         if name in ("char", "character", "varchar"):
-            self._next()
+            self._advance()
             numbers = self._numbers(1)
             if not numbers:
-                raise self._wrong("a length in parentheses")
+                raise self._syntax_error("a length in parentheses")
             return StringType()
         if name in ("struct", "array", "map"):
-            self._next()
+            self._advance()
             return self._nested_type(name)
-        raise self._wrong("a type that Spark and Iceberg know")
+        raise self._syntax_error("a type that Spark and Iceberg know")
 
     def _nested_type(self, name: str) -> IcebergType:
         self._take("<")
@@ -144,36 +144,38 @@ class _Parser:
         found: list[int] = []
         if self.value != "(":
             return found
-        self._next()
+        self._advance()
         while True:
             if not self.value.isdigit() or len(found) == most:
-                raise self._wrong("a number" if len(found) < most else "a closing parenthesis")
+                raise self._syntax_error(
+                    "a number" if len(found) < most else "a closing parenthesis"
+                )
             found.append(int(self.value))
-            self._next()
+            self._advance()
             if self.value == ")":
                 break
             self._take(",")
-        self._next()
+        self._advance()
         return found
 
     def _name(self) -> str:
         name = self.value[1:-1].replace("``", "`") if self.kind == "quoted" else self.value
-        self._next()
+        self._advance()
         return name
 
     def _string(self) -> str:
         if self.kind != "string":
-            raise self._wrong("a text in quotation marks")
+            raise self._syntax_error("a text in quotation marks")
         quote, text = self.value[0], self.value[1:-1]
-        self._next()
+        self._advance()
         return re.sub(r"\\(.)", r"\1", text.replace(quote * 2, quote))
 
     def _take(self, expected: str) -> None:
         if self.kind == "string" or self.value.lower() != expected:
-            raise self._wrong(expected.upper() if expected.isalpha() else repr(expected))
-        self._next()
+            raise self._syntax_error(expected.upper() if expected.isalpha() else repr(expected))
+        self._advance()
 
-    def _next(self) -> None:
+    def _advance(self) -> None:
         found = _TOKEN.match(self._text, self._at)
         if found is None:
             self.kind, self.value = "", ""
@@ -183,7 +185,7 @@ class _Parser:
         self.value = found[self.kind]
         self._at = found.end()
 
-    def _wrong(self, expected: str) -> ValidationError:
+    def _syntax_error(self, expected: str) -> ValidationError:
         met = repr(self.value) if self.value else "the end"
         before = self._text[: self._at - len(self.value)].rstrip()
         after = f" after {before[-40:]!r}" if before else ""

@@ -84,7 +84,7 @@ def field_from_json(json_value: Any) -> NestedField:
     doc = json_value.get("doc")
     if doc is not None and not isinstance(doc, str):
         raise InvalidMetadataError(f"the doc {doc!r} of {holder} is not a string", field=name)
-    field_type = parse_type(_present(json_value, "type", holder))
+    field_type = parse_type(_required_value(json_value, "type", holder))
     return NestedField(
         field_id=_require_value(json_value, "id", int, holder),
         name=name,
@@ -104,15 +104,15 @@ def _parse_object(json_value: Mapping[str, Any]) -> IcebergType:
     if kind == "list":
         return ListType(
             element_id=_require_value(json_value, "element-id", int, "a list"),
-            element_type=parse_type(_present(json_value, "element", "a list")),
+            element_type=parse_type(_required_value(json_value, "element", "a list")),
             element_required=_require_value(json_value, "element-required", bool, "a list"),
         )
     if kind == "map":
         return MapType(
             key_id=_require_value(json_value, "key-id", int, "a map"),
-            key_type=parse_type(_present(json_value, "key", "a map")),
+            key_type=parse_type(_required_value(json_value, "key", "a map")),
             value_id=_require_value(json_value, "value-id", int, "a map"),
-            value_type=parse_type(_present(json_value, "value", "a map")),
+            value_type=parse_type(_required_value(json_value, "value", "a map")),
             value_required=_require_value(json_value, "value-required", bool, "a map"),
         )
     raise InvalidMetadataError(f"{kind!r} is not a nested type; expected struct, list or map")
@@ -138,14 +138,14 @@ def _default_from_json(
         ) from error
 
 
-def _present(json_value: Mapping[str, Any], key: str, holder: str) -> Any:
+def _required_value(json_value: Mapping[str, Any], key: str, holder: str) -> Any:
     if key not in json_value:
         raise InvalidMetadataError(f"{holder} has no {key!r}", field=key)
     return json_value[key]
 
 
 def _require_value(json_value: Mapping[str, Any], key: str, kind: type, holder: str) -> Any:
-    value = _present(json_value, key, holder)
+    value = _required_value(json_value, key, holder)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InvalidMetadataError(
             f"the {key!r} of {holder} is {value!r}, which is not of type {kind.__name__}", field=key

@@ -52,7 +52,7 @@ def coerce(value_type: IcebergType, value: Any, *, zone: str | tzinfo = UTC) -> 
     except ValidationError:
         raise
     except (ValueError, TypeError, OverflowError, DecimalException, AttributeError) as error:
-        raise _wrong(value_type, value, str(error)) from error
+        raise _value_error(value_type, value, str(error)) from error
 
 
 def to_python(value_type: IcebergType, value: Any) -> Any:
@@ -109,7 +109,7 @@ def _coerce(value_type: IcebergType, value: Any, zone: str | tzinfo) -> Any:
             return _struct(value_type, value, zone)
         case ListType():
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-                raise _wrong(value_type, value, "expected a list")
+                raise _value_error(value_type, value, "expected a list")
             return tuple(coerce(value_type.element_type, item, zone=zone) for item in value)
         case MapType():
             pairs = value.items() if isinstance(value, Mapping) else value
@@ -121,7 +121,7 @@ def _coerce(value_type: IcebergType, value: Any, zone: str | tzinfo) -> Any:
                 for key, item in pairs
             )
         case UnknownType():
-            raise _wrong(value_type, value, "only null is possible")
+            raise _value_error(value_type, value, "only null is possible")
     raise UnsupportedError(f"a Python value cannot be made into one of type {value_type}")
 
 
@@ -130,43 +130,43 @@ def _boolean(value_type: IcebergType, value: Any) -> bool:
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
-    raise _wrong(value_type, value, "expected True or False")
+    raise _value_error(value_type, value, "expected True or False")
 
 
 def _integer(value_type: IcebergType, value: Any) -> int:
     if isinstance(value, bool):
-        raise _wrong(value_type, value, "expected a whole number")
+        raise _value_error(value_type, value, "expected a whole number")
     if isinstance(value, str):
         if _WHOLE_NUMBER.fullmatch(value.strip()) is None:
-            raise _wrong(value_type, value, "expected a whole number")
+            raise _value_error(value_type, value, "expected a whole number")
         number = int(value)
     elif isinstance(value, Integral):
         number = int(value)
     elif isinstance(value, Real | Decimal):
         if not math.isfinite(value) or value != math.trunc(value):
-            raise _wrong(value_type, value, "it would lose its fraction")
+            raise _value_error(value_type, value, "it would lose its fraction")
         number = index(math.trunc(value))
     else:
-        raise _wrong(value_type, value, "expected a whole number")
+        raise _value_error(value_type, value, "expected a whole number")
     form = form_of(value_type)
     if not form.holds(number):
         limit = 1 << (form.bits - 1)
-        raise _wrong(value_type, value, f"the range is {-limit} to {limit - 1}")
+        raise _value_error(value_type, value, f"the range is {-limit} to {limit - 1}")
     return number
 
 
-def _floating(value_type: IcebergType, value: Any) -> float:
+def _float_value(value_type: IcebergType, value: Any) -> float:
     if isinstance(value, str):
         if _NUMBER.fullmatch(value.strip()) is None:
-            raise _wrong(value_type, value, "expected a number")
+            raise _value_error(value_type, value, "expected a number")
     elif isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise _wrong(value_type, value, "expected a number")
+        raise _value_error(value_type, value, "expected a number")
     number = float(value)
     if form_of(value_type).carrier == "float" and math.isfinite(number):
         # struct raises OverflowError past the largest float.
         number = struct.unpack("<f", struct.pack("<f", number))[0]
     if math.isinf(number) and _is_finite(value):
-        raise _wrong(value_type, value, "it is out of range")
+        raise _value_error(value_type, value, "it is out of range")
     return number
 
 
@@ -178,10 +178,10 @@ def _is_finite(value: Any) -> bool:
 
 def _decimal(value_type: DecimalType, value: Any) -> Decimal:
     if isinstance(value, bool):
-        raise _wrong(value_type, value, "expected a number")
+        raise _value_error(value_type, value, "expected a number")
     if isinstance(value, str):
         if _NUMBER.fullmatch(value.strip()) is None:
-            raise _wrong(value_type, value, "expected a number")
+            raise _value_error(value_type, value, "expected a number")
         number = decimal_from_text(value)
     elif isinstance(value, Decimal):
         number = value
@@ -191,25 +191,25 @@ def _decimal(value_type: DecimalType, value: Any) -> Decimal:
         # The shortest text of a float is what the user wrote, its exact value is not.
         number = Decimal(repr(float(value)))
     else:
-        raise _wrong(value_type, value, "expected a number")
+        raise _value_error(value_type, value, "expected a number")
     if not number.is_finite():
-        raise _wrong(value_type, value, "it is not a finite number")
+        raise _value_error(value_type, value, "it is not a finite number")
     if number and number.adjusted() >= value_type.precision - value_type.scale:
-        raise _wrong(value_type, value, "it has too many digits before the point")
+        raise _value_error(value_type, value, "it has too many digits before the point")
     return with_positive_zero(at_scale(number, value_type.scale))
 
 
 def _date(value_type: IcebergType, value: Any) -> int:
     if isinstance(value, datetime):
         if value.tzinfo is not None or value != datetime(value.year, value.month, value.day):
-            raise _wrong(value_type, value, "it would lose its time of day")
+            raise _value_error(value_type, value, "it would lose its time of day")
         return (value.date() - _EPOCH_DATE).days
     if isinstance(value, date):
         return (value - _EPOCH_DATE).days
     if isinstance(value, str):
         nanos, offset = civil.parse_timestamp(value)
         if nanos % civil.NANOS_PER_DAY or offset is not None:
-            raise _wrong(value_type, value, "it would lose its time of day")
+            raise _value_error(value_type, value, "it would lose its time of day")
         return _in_range(value_type, nanos // civil.NANOS_PER_DAY, value)
     return _internal(value_type, value)
 
@@ -217,14 +217,14 @@ def _date(value_type: IcebergType, value: Any) -> int:
 def _time(value_type: IcebergType, value: Any) -> int:
     if isinstance(value, time):
         if value.tzinfo is not None:
-            raise _wrong(value_type, value, "the column has no zone")
+            raise _value_error(value_type, value, "the column has no zone")
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return seconds * 1_000_000 + value.microsecond
     if isinstance(value, str):
         return _in_units(value_type, civil.parse_time(value), value)
     micros = _internal(value_type, value)
     if not 0 <= micros < civil.MICROS_PER_DAY:
-        raise _wrong(value_type, value, "it is not within a day of microseconds")
+        raise _value_error(value_type, value, "it is not within a day of microseconds")
     return micros
 
 
@@ -239,7 +239,7 @@ def _timestamp(value_type: IcebergType, value: Any, zone: str | tzinfo) -> int:
     else:
         nanos, offset = civil.parse_timestamp(value)
     if not zoned and offset is not None:
-        raise _wrong(
+        raise _value_error(
             value_type, value, "it has an offset from UTC, which the column does not; leave it out"
         )
     if zoned:
@@ -263,7 +263,7 @@ def _datetime_nanos(value: datetime) -> tuple[int, int | None]:
 
 def _string(value_type: IcebergType, value: Any) -> str:
     if not isinstance(value, str):
-        raise _wrong(value_type, value, "expected a string")
+        raise _value_error(value_type, value, "expected a string")
     value.encode("utf-8")
     return str(value)
 
@@ -275,15 +275,15 @@ def _uuid(value_type: IcebergType, value: Any) -> uuid.UUID:
         return uuid.UUID(value.strip())
     if isinstance(value, bytes | bytearray | memoryview) and len(bytes(value)) == 16:
         return uuid.UUID(bytes=bytes(value))
-    raise _wrong(value_type, value, "expected a UUID, its text or its 16 bytes")
+    raise _value_error(value_type, value, "expected a UUID, its text or its 16 bytes")
 
 
 def _binary(value_type: IcebergType, value: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise _wrong(value_type, value, "expected bytes")
+        raise _value_error(value_type, value, "expected bytes")
     raw = bytes(value)
     if isinstance(value_type, FixedType) and len(raw) != value_type.length:
-        raise _wrong(value_type, value, f"it has {len(raw)} bytes")
+        raise _value_error(value_type, value, f"it has {len(raw)} bytes")
     return raw
 
 
@@ -291,12 +291,16 @@ def _struct(value_type: StructType, value: Any, zone: str | tzinfo) -> tuple[Any
     if isinstance(value, Mapping):
         surplus = set(value) - {field.name for field in value_type.fields}
         if surplus:
-            raise _wrong(value_type, value, f"there are no fields {sorted(map(str, surplus))}")
+            raise _value_error(
+                value_type, value, f"there are no fields {sorted(map(str, surplus))}"
+            )
         items = [value.get(field.name) for field in value_type.fields]
     elif isinstance(value, tuple | list) and len(value) == len(value_type.fields):
         items = list(value)
     else:
-        raise _wrong(value_type, value, "expected a dict by field name or a tuple of all fields")
+        raise _value_error(
+            value_type, value, "expected a dict by field name or a tuple of all fields"
+        )
     return tuple(
         coerce(field.field_type, item, zone=zone)
         for field, item in zip(value_type.fields, items, strict=True)
@@ -306,27 +310,27 @@ def _struct(value_type: StructType, value: Any, zone: str | tzinfo) -> tuple[Any
 def _internal(value_type: IcebergType, value: Any) -> int:
     """A date or time that is given as the integer it is kept as."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise _wrong(value_type, value, "expected its ISO text or Python's own type for it")
+        raise _value_error(value_type, value, "expected its ISO text or Python's own type for it")
     return _in_range(value_type, int(value), value)
 
 
 def _in_range(value_type: IcebergType, number: int, value: Any) -> int:
     if not form_of(value_type).holds(number):
-        raise _wrong(value_type, value, "it is out of range")
+        raise _value_error(value_type, value, "it is out of range")
     return number
 
 
 def _in_units(value_type: IcebergType, nanos: int, value: Any) -> int:
     units, rest = divmod(nanos, form_of(value_type).unit)
     if rest:
-        raise _wrong(value_type, value, "it is finer than a microsecond")
+        raise _value_error(value_type, value, "it is finer than a microsecond")
     return units
 
 
 _COERCED: Final[Mapping[str, Callable[[IcebergType, Any], Any]]] = {
     "boolean": _boolean,
     "integer": _integer,
-    "floating": _floating,
+    "floating": _float_value,
     "date": _date,
     "time": _time,
     "string": _string,
@@ -343,5 +347,5 @@ def _hashable(key: Any) -> Any:
     return tuple(_hashable(item) for item in key) if isinstance(key, list) else key
 
 
-def _wrong(value_type: IcebergType, value: Any, why: str) -> ValidationError:
+def _value_error(value_type: IcebergType, value: Any, why: str) -> ValidationError:
     return ValidationError(f"{value!r} is not possible as {value_type}: {why}")

@@ -77,7 +77,7 @@ def from_json(value_type: IcebergType, json_value: Any) -> Any:
     except (ValueError, TypeError, OverflowError, DecimalException) as error:
         if isinstance(error, InvalidFormatError):
             raise
-        raise _wrong(value_type, json_value, str(error)) from error
+        raise _value_error(value_type, json_value, str(error)) from error
 
 
 def _from_json(value_type: IcebergType, json_value: Any) -> Any:
@@ -90,36 +90,36 @@ def _from_json(value_type: IcebergType, json_value: Any) -> Any:
         case FixedType(length):
             raw = bytes.fromhex(_text(value_type, json_value))
             if len(raw) != length:
-                raise _wrong(value_type, json_value, f"it holds {len(raw)} bytes")
+                raise _value_error(value_type, json_value, f"it holds {len(raw)} bytes")
             return raw
         case StructType(fields):
             if not isinstance(json_value, dict):
-                raise _wrong(value_type, json_value, "expected an object by field id")
+                raise _value_error(value_type, json_value, "expected an object by field id")
             return tuple(
                 from_json(field.field_type, json_value.get(str(field.field_id))) for field in fields
             )
         case ListType():
             if not isinstance(json_value, list):
-                raise _wrong(value_type, json_value, "expected an array")
+                raise _value_error(value_type, json_value, "expected an array")
             return tuple(from_json(value_type.element_type, item) for item in json_value)
         case MapType():
             return _map_from_json(value_type, json_value)
         case UnknownType():
-            raise _wrong(value_type, json_value, "only null is possible")
+            raise _value_error(value_type, json_value, "only null is possible")
     raise UnsupportedError(f"a value of type {value_type} has no JSON form here")
 
 
 def _boolean_from_json(value_type: IcebergType, json_value: Any) -> bool:
     if not isinstance(json_value, bool):
-        raise _wrong(value_type, json_value, "expected true or false")
+        raise _value_error(value_type, json_value, "expected true or false")
     return json_value
 
 
 def _integer_from_json(value_type: IcebergType, json_value: Any) -> int:
     if isinstance(json_value, bool) or not isinstance(json_value, int):
-        raise _wrong(value_type, json_value, "expected a whole number")
+        raise _value_error(value_type, json_value, "expected a whole number")
     if not form_of(value_type).holds(json_value):
-        raise _wrong(value_type, json_value, "it is out of range")
+        raise _value_error(value_type, json_value, "it is out of range")
     return json_value
 
 
@@ -127,7 +127,7 @@ def _float_from_json(value_type: IcebergType, json_value: Any) -> float:
     if isinstance(json_value, str) and json_value in _FLOAT_WORDS:
         return _FLOAT_WORDS[json_value]
     if isinstance(json_value, bool) or not isinstance(json_value, int | float):
-        raise _wrong(value_type, json_value, "expected a number")
+        raise _value_error(value_type, json_value, "expected a number")
     return float(json_value)
 
 
@@ -143,10 +143,10 @@ def _float_to_json(value: float) -> float | str:
 def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
     number = decimal_from_text(_text(value_type, json_value))
     if not number.is_finite():
-        raise _wrong(value_type, json_value, "it is not a finite number")
+        raise _value_error(value_type, json_value, "it is not a finite number")
     scaled = at_scale(number, value_type.scale)
     if digits_of(scaled) > value_type.precision:
-        raise _wrong(value_type, json_value, "it does not fit the precision and scale")
+        raise _value_error(value_type, json_value, "it does not fit the precision and scale")
     return scaled
 
 
@@ -154,9 +154,11 @@ def _timestamp_from_json(value_type: IcebergType, json_value: Any) -> int:
     nanos, offset = civil.parse_timestamp(_text(value_type, json_value))
     zoned = form_of(value_type).zoned
     if zoned and offset is None:
-        raise _wrong(value_type, json_value, "the offset +00:00 is missing")
+        raise _value_error(value_type, json_value, "the offset +00:00 is missing")
     if not zoned and offset is not None:
-        raise _wrong(value_type, json_value, "an offset is not possible in a type without a zone")
+        raise _value_error(
+            value_type, json_value, "an offset is not possible in a type without a zone"
+        )
     nanos -= (offset or 0) * civil.NANOS_PER_SECOND
     return _in_units(value_type, nanos, json_value)
 
@@ -164,16 +166,18 @@ def _timestamp_from_json(value_type: IcebergType, json_value: Any) -> int:
 def _in_units(value_type: IcebergType, nanos: int, json_value: Any) -> int:
     units, rest = divmod(nanos, form_of(value_type).unit)
     if rest:
-        raise _wrong(value_type, json_value, "it is finer than a microsecond")
+        raise _value_error(value_type, json_value, "it is finer than a microsecond")
     return units
 
 
 def _map_from_json(value_type: MapType, json_value: Any) -> tuple[tuple[Any, Any], ...]:
     if not isinstance(json_value, dict):
-        raise _wrong(value_type, json_value, "expected an object with keys and values")
+        raise _value_error(value_type, json_value, "expected an object with keys and values")
     keys, values = json_value.get("keys"), json_value.get("values")
     if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
-        raise _wrong(value_type, json_value, "expected two arrays of one length, keys and values")
+        raise _value_error(
+            value_type, json_value, "expected two arrays of one length, keys and values"
+        )
     return tuple(
         (from_json(value_type.key_type, key), from_json(value_type.value_type, item))
         for key, item in zip(keys, values, strict=True)
@@ -182,14 +186,14 @@ def _map_from_json(value_type: MapType, json_value: Any) -> tuple[tuple[Any, Any
 
 def _text(value_type: IcebergType, json_value: Any) -> str:
     if not isinstance(json_value, str):
-        raise _wrong(value_type, json_value, "expected a string")
+        raise _value_error(value_type, json_value, "expected a string")
     return json_value
 
 
 def _uuid_from_json(value_type: IcebergType, json_value: Any) -> uuid.UUID:
     text = _text(value_type, json_value)
     if _UUID_PATTERN.fullmatch(text) is None:
-        raise _wrong(value_type, json_value, "expected 32 hex digits in five groups")
+        raise _value_error(value_type, json_value, "expected 32 hex digits in five groups")
     return uuid.UUID(text)
 
 
@@ -211,5 +215,5 @@ _PARSED: Final[Mapping[str, Callable[[IcebergType, Any], Any]]] = {
 }
 
 
-def _wrong(value_type: IcebergType, json_value: Any, why: str) -> InvalidFormatError:
+def _value_error(value_type: IcebergType, json_value: Any, why: str) -> InvalidFormatError:
     return InvalidFormatError(f"{json_value!r} is not a JSON value of type {value_type}: {why}")

@@ -45,13 +45,13 @@ def apply_view_updates(
     version becomes current again; the clock where None.
     """
     moment = int(time.time() * 1000) if now_ms is None else now_ms
-    state = _ViewState(_empty() if metadata is None else metadata, moment)
+    state = _ViewState(_empty_metadata() if metadata is None else metadata, moment)
     for update in updates:
         _APPLY[type(update)](state, update)
     return _build_metadata(state, metadata)
 
 
-def _empty() -> ViewMetadata:
+def _empty_metadata() -> ViewMetadata:
     return ViewMetadata(
         view_uuid="",
         location="",

@@ -30,7 +30,7 @@ from frazil.format.predicates.expressions import (
     leaves,
     with_leaves,
 )
-from frazil.format.predicates.projection.project import inclusive, strict
+from frazil.format.predicates.projection.project import inclusive_projection, strict_projection
 from frazil.format.schema import Schema
 from frazil.planning.prune.leaf_tests import comparable, keeps_values, may_keep, must_keep
 from frazil.planning.prune.ranges import (
@@ -117,7 +117,7 @@ def may_match(
 
     def leaf(node: Leaf) -> pl.Series:
         metrics = may_keep(node, ranges.of(node.bound_ref))
-        return metrics & keeps_partitions(inclusive(node, spec, schema), entries)
+        return metrics & keeps_partitions(inclusive_projection(node, spec, schema), entries)
 
     return _evaluate(bound, entries, leaf) & (entries["record_count"] != 0)
 
@@ -130,7 +130,7 @@ def must_match(
 
     def leaf(node: Leaf) -> pl.Series:
         metrics = must_keep(node, ranges.of(node.bound_ref))
-        return metrics | must_keep_partitions(strict(node, spec, schema), entries)
+        return metrics | must_keep_partitions(strict_projection(node, spec, schema), entries)
 
     return _evaluate(bound, entries, leaf) | (entries["record_count"] == 0)
 
@@ -156,7 +156,7 @@ def may_match_manifests(
         if spec is None or not spec.fields or isinstance(bound, AlwaysTrue):
             continue
         found = _may_match_summaries(
-            inclusive(bound, spec, schema),
+            inclusive_projection(bound, spec, schema),
             [manifests[place].partitions or () for place in some],
             [field.field_id for field in spec.fields],
         )

@@ -166,7 +166,7 @@ def _table_exists(
     if names.parts_of(whole) is None:
         return bool(plain(catalog, tableName, dbName))
     try:
-        found = _found(names, catalog, whole)
+        found = _find_named(names, catalog, whole)
     except NoSuchTableError:
         return False
     return True if found is not None else bool(plain(catalog, tableName, dbName))
@@ -179,7 +179,7 @@ def _get_table(
     tableName: str,
 ) -> CatalogTable:
     with sparks_errors():
-        found = _found(names, catalog, tableName)
+        found = _find_named(names, catalog, tableName)
     if found is None:
         theirs: CatalogTable = plain(catalog, tableName)
         return theirs
@@ -197,7 +197,9 @@ def _list_columns(
     dbName: str | None = None,
 ) -> list[CatalogColumn]:
     with sparks_errors():
-        found = _found(names, catalog, tableName if dbName is None else f"{dbName}.{tableName}")
+        found = _find_named(
+            names, catalog, tableName if dbName is None else f"{dbName}.{tableName}"
+        )
         if found is None:
             theirs: list[CatalogColumn] = plain(catalog, tableName, dbName)
             return theirs
@@ -238,7 +240,7 @@ def _refresh_table(
     tableName: str,
 ) -> None:
     with sparks_errors():
-        if _found(names, catalog, tableName) is None:
+        if _find_named(names, catalog, tableName) is None:
             plain(catalog, tableName)
 
 
@@ -246,7 +248,7 @@ def _refuse_cache(
     names: SessionNames, plain: Plain, catalog: Any, tableName: str, *args: Any, **kwargs: Any
 ) -> Any:
     with sparks_errors():
-        if _found(names, catalog, tableName) is None:
+        if _find_named(names, catalog, tableName) is None:
             return plain(catalog, tableName, *args, **kwargs)
     raise UnsupportedError(
         f"{tableName} is a table of a lake: keep its rows with DataFrame.cache(), or a query with "
@@ -261,7 +263,7 @@ def _is_cached(
     tableName: str,
 ) -> bool:
     with sparks_errors():
-        found = _found(names, catalog, tableName)
+        found = _find_named(names, catalog, tableName)
     return False if found is not None else bool(plain(catalog, tableName))
 
 
@@ -296,7 +298,7 @@ def _create_table(
     **options: str,
 ) -> DataFrame:
     parts = names.parts_of(tableName)
-    meant = None if parts is None else names.of(parts)
+    meant = None if parts is None else names.lake_and_name(parts)
     if parts is None or meant is None:
         theirs: DataFrame = plain(catalog, tableName, path, source, schema, description, **options)
         return theirs
@@ -305,7 +307,7 @@ def _create_table(
         refuse_provider(source)
         if schema is None:
             raise ValidationError(f"{tableName} is a table of a lake: give its schema")
-        context = context_of(names, spark, names.reading(meant[0].name))
+        context = context_of(names, spark, names.lake_to_read(meant[0].name))
         comment = {} if description is None else {"comment": description}
         context.create(
             CreateTable(
@@ -393,12 +395,12 @@ def _namespace(names: SessionNames, name: str | None) -> tuple[AttachedLake, Ide
     return None if names.lake is None else (names.lakes[names.lake], parts)
 
 
-def _found(names: SessionNames, catalog: Any, name: str) -> NamedTable | NamedView | None:
+def _find_named(names: SessionNames, catalog: Any, name: str) -> NamedTable | NamedView | None:
     parts = names.parts_of(name)
-    meant = None if parts is None else names.of(parts)
+    meant = None if parts is None else names.lake_and_name(parts)
     if parts is None or meant is None:
         return None
-    lake = names.reading(meant[0].name)
+    lake = names.lake_to_read(meant[0].name)
     return context_of(names, catalog._sparkSession, lake).find(parts)
 
 

@@ -53,7 +53,7 @@ def connect_hooks() -> Hooks:
 
 def stream_writer(names: SessionNames, rows: DataFrame) -> Any:
     """Return the writer of a stream that a program with Frazil gets of a DataFrame."""
-    return _beginning(LakeStreamWriter, names, lambda frame: frame.writeStream, rows)
+    return _own_builder(LakeStreamWriter, names, lambda frame: frame.writeStream, rows)
 
 
 def _hooks(sessions: str, frames: str, catalogs: str) -> Hooks:
@@ -64,25 +64,25 @@ def _hooks(sessions: str, frames: str, catalogs: str) -> Hooks:
         "sql": run_statement,
         "table": read_table,
         "stop": _stop,
-        "read": partial(_beginning, LakeReader),
-        "readStream": partial(_beginning, LakeStreamReader),
+        "read": partial(_own_builder, LakeReader),
+        "readStream": partial(_own_builder, LakeStreamReader),
     }
     of_frame: dict[str, Ours] = {
-        "write": partial(_beginning, LakeWriter),
-        "writeStream": partial(_beginning, LakeStreamWriter),
+        "write": partial(_own_builder, LakeWriter),
+        "writeStream": partial(_own_builder, LakeStreamWriter),
         "writeTo": partial(_into_table, LakeWriterTo),
         "mergeInto": partial(_into_table, LakeMergeWriter),
         "toLocalIterator": iterate_rows,
         **dict.fromkeys(ACTIONS, run_action),
     }
     return [
-        *((session, Hook(name, ours, _itself)) for name, ours in of_session.items()),
+        *((session, Hook(name, ours, _same_session)) for name, ours in of_session.items()),
         *((frame, Hook(name, ours, _session_of)) for name, ours in of_frame.items()),
         *((catalog, Hook(name, ours, _session_of_catalog)) for name, ours in CATALOG_METHODS),
     ]
 
 
-def _itself(session: Any) -> Any:
+def _same_session(session: Any) -> Any:
     return session
 
 
@@ -101,7 +101,7 @@ def _stop(names: SessionNames, plain: Callable[..., Any], spark: Any) -> None:
     plain(spark)
 
 
-def _beginning(kind: type, names: SessionNames, plain: Callable[..., Any], owner: Any) -> Any:
+def _own_builder(kind: type, names: SessionNames, plain: Callable[..., Any], owner: Any) -> Any:
     """Spark's reader or writer, of a class of ours that remembers what it is asked for."""
     made = plain(owner)
     theirs: Any = type(made)

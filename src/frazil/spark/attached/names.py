@@ -86,13 +86,13 @@ class SessionNames:
     @property
     def lakes(self) -> Mapping[str, AttachedLake]:
         """The lakes by their names, one as the transaction sees it that the thread has begun."""
-        begun = self.begun
+        begun = self.begun_transaction
         if begun is None:
             return self.attached
         return {**self.attached, begun[0].name: replace(begun[0], catalog=begun[1].catalog)}
 
     @property
-    def begun(self) -> tuple[AttachedLake, JoinedTables] | None:
+    def begun_transaction(self) -> tuple[AttachedLake, JoinedTables] | None:
         """The lake with a transaction that the thread has begun, and its tables in it."""
         for lake in self.attached.values():
             tables = lake.transactions.tables
@@ -100,9 +100,9 @@ class SessionNames:
                 return lake, tables
         return None
 
-    def reading(self, lake: str) -> str:
+    def lake_to_read(self, lake: str) -> str:
         """Return the lake on which names of a lake are read: that of the transaction, if any."""
-        begun = self.begun
+        begun = self.begun_transaction
         return lake if begun is None else begun[0].name
 
     @contextmanager
@@ -112,7 +112,7 @@ class SessionNames:
         Raises:
             ValidationError: an earlier part of it has failed.
         """
-        begun = self.begun
+        begun = self.begun_transaction
         with nullcontext() if begun is None else begun[0].transactions.part():
             yield
 
@@ -122,7 +122,7 @@ class SessionNames:
         Raises:
             UnsupportedError: it has.
         """
-        if self.begun is not None:
+        if self.begun_transaction is not None:
             raise UnsupportedError(
                 f"a transaction cannot hold {what}: run COMMIT or ROLLBACK first"
             )
@@ -148,7 +148,7 @@ class SessionNames:
                 return word.text
         return self.lake
 
-    def of(self, parts: Identifier) -> tuple[AttachedLake, Identifier] | None:
+    def lake_and_name(self, parts: Identifier) -> tuple[AttachedLake, Identifier] | None:
         """Return the lake of a name and the name in it; None where the name is Spark's."""
         lakes, current = self.lakes, self.lake
         first = parts[0]
@@ -174,7 +174,7 @@ class SessionNames:
             parts = reader.names()
         except SqlSyntaxError:
             return None
-        return parts if reader.is_done and self.of(parts) is not None else None
+        return parts if reader.is_done and self.lake_and_name(parts) is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ class AttachedContext(SqlContext):
 
     def whole_name(self, parts: Identifier) -> Identifier:
         """Return a table's name in a query with all that can stand before it."""
-        found = self.names.of(parts)
+        found = self.names.lake_and_name(parts)
         return parts if found is None else (found[0].name, *found[1])
 
     def identifier(self, parts: Identifier) -> Identifier:
@@ -267,7 +267,7 @@ class AttachedContext(SqlContext):
         lake, own = self._of_a_lake(parts)
         if len(own) == 1:
             raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
-        return self.loaded(lake.catalog, own)
+        return self.load_table(lake.catalog, own)
 
     def check_changes(self, catalog: Catalog) -> None:
         """Check that the transaction, if any, is one of the lake whose catalog it is.
@@ -284,7 +284,7 @@ class AttachedContext(SqlContext):
         Raises:
             NoSuchTableError: the name is a lake's, and there is no such table.
         """
-        meant = self.names.of(parts)
+        meant = self.names.lake_and_name(parts)
         if meant is None or (len(parts) == 1 and self.is_view(parts[0])):
             return None
         lake, own = meant
@@ -294,7 +294,7 @@ class AttachedContext(SqlContext):
             # A table of the current namespace, and what stands after its name.
             candidates.append((*levels, *own))
         for candidate in candidates:
-            found = self.found(lake.catalog, candidate)
+            found = self.find_in(lake.catalog, candidate)
             if found is not None:
                 return found
         raise NoSuchTableError(f"there is no table {shown(own)} in {lake.name}")
@@ -317,7 +317,7 @@ class AttachedContext(SqlContext):
         return replace(named, version=asked_version(named, TableVersion(), given))
 
     def _of_a_lake(self, parts: Identifier) -> tuple[AttachedLake, Identifier]:
-        found = self.names.of(parts)
+        found = self.names.lake_and_name(parts)
         if found is None:
             raise SparksNameError(shown(parts))
         if len(parts) == 1 and self.is_view(parts[0]):
@@ -342,7 +342,7 @@ def context_of(
         ValidationError: the thread has begun a transaction of another lake.
     """
     current = names.namespace if names.lake == lake else CurrentNamespace()
-    begun = names.begun
+    begun = names.begun_transaction
     if begun is not None and begun[0].name != lake:
         raise _of_another_transaction(begun[0].name, lake)
     return AttachedContext(

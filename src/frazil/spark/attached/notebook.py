@@ -68,7 +68,7 @@ class ShownRows:
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
-        return f"{shown}\n{self._after}"
+        return f"{shown}\n{self._footer}"
 
     def _repr_html_(self) -> str:
         if not self.columns:
@@ -79,10 +79,10 @@ class ShownRows:
             for row in self.rows
         )
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"{table}<p>{html.escape(self._after)}</p>"
+        return f"{table}<p>{html.escape(self._footer)}</p>"
 
     @property
-    def _after(self) -> str:
+    def _footer(self) -> str:
         count = len(self.rows)
         if self.has_more:
             return f"the first {count} rows"

@@ -52,9 +52,9 @@ class _Sessions:
             with self.lock:
                 if self.key(spark) is None:
                     self.each(spark)
-        return self.known(spark)
+        return self.names_of(spark)
 
-    def known(self, spark: Any) -> SessionNames | None:
+    def names_of(self, spark: Any) -> SessionNames | None:
         """Return the lakes that a session has; None where it has none."""
         key = self.key(spark)
         found = None if key is None else self.names.get(key)
@@ -90,7 +90,7 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
     _check_name(spark, name)
     sessions = _SESSIONS
     with sessions.lock:
-        names = sessions.known(spark) or SessionNames()
+        names = sessions.names_of(spark) or SessionNames()
         there = names.attached.get(name)
         if there is not None and there.owner is not owner:
             raise ValidationError(

@@ -18,7 +18,7 @@ from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
 from frazil.spark.sql.parameters import Args
-from frazil.spark.sql.results import nothing, table_of
+from frazil.spark.sql.results import empty_result, table_of
 from frazil.spark.sql.run import run_sql
 from frazil.spark.sql.statements.show import matches
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
@@ -68,10 +68,10 @@ def run_statement(
         return found
     if words[0].keyword == "CALL":
         names.refuse_in_transaction("a CALL")
-    moved = _moves(names, words, sqlQuery)
+    moved = _run_move(names, words, sqlQuery)
     if moved is not None:
         if moved:
-            return nothing(spark)
+            return empty_result(spark)
         found = plain(spark, sqlQuery, args, **kwargs)
         names.use(None)
         return found
@@ -96,7 +96,7 @@ def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
 
 def _spark_knows(names: SessionNames) -> bool:
     """Whether Spark itself finds the lakes, none of which is in use or in a transaction."""
-    return names.in_spark and names.lake is None and names.begun is None
+    return names.in_spark and names.lake is None and names.begun_transaction is None
 
 
 def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
@@ -144,7 +144,7 @@ def _on_a_lake(
     names: SessionNames, spark: SparkSession, text: str, args: Args, frames: Mapping[str, Any]
 ) -> DataFrame:
     """Run a statement on the lake that it is about, which its first names do not always say."""
-    lake = names.reading(names.first_in(words_of(text)) or next(iter(names.lakes)))
+    lake = names.lake_to_read(names.first_in(words_of(text)) or next(iter(names.lakes)))
     tried: list[str] = []
     while True:
         tried.append(lake)
@@ -159,7 +159,7 @@ def _on_a_lake(
             lake = other.lake
 
 
-def _moves(names: SessionNames, words: tuple[Word, ...], text: str) -> bool | None:
+def _run_move(names: SessionNames, words: tuple[Word, ...], text: str) -> bool | None:
     """Run a USE or SET CATALOG: True where it is a lake's, False where it is Spark's.
 
     Returns:

@@ -177,7 +177,9 @@ class LakeCatalog(JavaObject):
     def tableExists(self, identifier: Any) -> bool:
         """Whether there is a table, or a view."""
         try:
-            self._rows_named(identifier).queried(self._place.names_now(), self._place.spark)
+            self._rows_named(identifier).queried_relation(
+                self._place.names_now(), self._place.spark
+            )
         except (NoSuchTableError, NoSuchNamespaceError):
             return False
         return True
@@ -195,8 +197,10 @@ class LakeCatalog(JavaObject):
             for key in more[1]:
                 given.note(str(key), more[1][key])
         try:
-            named = self._rows_named(identifier).at(names, self._place.spark, version, given)
-            found = named.queried(names, self._place.spark)
+            named = self._rows_named(identifier).at_version(
+                names, self._place.spark, version, given
+            )
+            found = named.queried_relation(names, self._place.spark)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise self._missing_table(identifier) from error
         if writes and not isinstance(found, QueriedView):
@@ -209,7 +213,7 @@ class LakeCatalog(JavaObject):
         """Make a table without rows."""
         columns, definition = self._definition_of(more)
         properties = dict(definition.properties)
-        names, name = self._place.names_now(), _whole(identifier)
+        names, name = self._place.names_now(), _whole_name(identifier)
         command = CreateTable(
             identifier=name,
             schema=columns,
@@ -225,7 +229,7 @@ class LakeCatalog(JavaObject):
             raise self._missing_namespace(name[:-1]) from error
         except TableAlreadyExistsError as error:
             exists = self.machine.catalyst.analysis.TableAlreadyExistsException(identifier)
-            raise self.machine.sparks(exists) from error
+            raise self.machine.spark_error(exists) from error
         return LakeTable(self._place, self._parts(identifier), columns)
 
     @answers()
@@ -251,12 +255,12 @@ class LakeCatalog(JavaObject):
         """
         names = self._place.names_now()
         try:
-            named = self._rows_named(identifier).at(
+            named = self._rows_named(identifier).at_version(
                 names, self._place.spark, TableVersion(), Given()
             )
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise self._missing_table(identifier) from error
-        found = named.queried(names, self._place.spark)
+        found = named.queried_relation(names, self._place.spark)
         if isinstance(found, QueriedView) or found.named.metadata_table is not None:
             raise UnsupportedError(f"{identifier.toString()} is no table that can be altered")
         alter(found.named.table, changes)
@@ -276,7 +280,7 @@ class LakeCatalog(JavaObject):
     def renameTable(self, old: Any, new: Any) -> None:
         """Give a table another name."""
         try:
-            self._catalog.rename_table(_whole(old), _whole(new))
+            self._catalog.rename_table(_whole_name(old), _whole_name(new))
         except NoSuchTableError as error:
             raise self._missing_table(old) from error
 
@@ -288,13 +292,13 @@ class LakeCatalog(JavaObject):
 
     def _was_removed(self, remove: Callable[[Identifier], object], identifier: Any) -> bool:
         try:
-            remove(_whole(identifier))
+            remove(_whole_name(identifier))
         except (NoSuchTableError, NoSuchNamespaceError):
             return False
         return True
 
     def _parts(self, identifier: Any) -> Identifier:
-        return (self.lake, *_whole(identifier))
+        return (self.lake, *_whole_name(identifier))
 
     def _rows_named(self, identifier: Any) -> NamedRows:
         return NamedRows(self._parts(identifier))
@@ -353,10 +357,12 @@ class LakeCatalog(JavaObject):
         )
 
     def _missing_table(self, identifier: Any) -> Py4JJavaError:
-        return self.machine.sparks(self.machine.catalyst.analysis.NoSuchTableException(identifier))
+        return self.machine.spark_error(
+            self.machine.catalyst.analysis.NoSuchTableException(identifier)
+        )
 
     def _missing_namespace(self, levels: Identifier) -> Py4JJavaError:
-        return self.machine.sparks(
+        return self.machine.spark_error(
             self.machine.catalyst.analysis.NoSuchNamespaceException(
                 self.machine.sequence((self.lake, *levels))
             )
@@ -371,7 +377,7 @@ class LakeCatalog(JavaObject):
         ]
 
 
-def _whole(identifier: Any) -> Identifier:
+def _whole_name(identifier: Any) -> Identifier:
     return (*identifier.namespace(), identifier.name())
 
 

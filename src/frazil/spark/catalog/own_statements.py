@@ -27,6 +27,6 @@ def own_statements(spark: SparkSession) -> Iterator[None]:
         context.setLocalProperty(_MARK, before)  # type: ignore[arg-type]
 
 
-def is_own(spark: SparkSession) -> bool:
+def parses_own_statement(spark: SparkSession) -> bool:
     """Return whether what the thread parses is Frazil's own."""
     return spark.sparkContext.getLocalProperty(_MARK) is not None

@@ -17,7 +17,7 @@ from frazil.spark.catalog.commands import (
     text_explained,
     words_or_none,
 )
-from frazil.spark.catalog.own_statements import is_own, own_statements
+from frazil.spark.catalog.own_statements import own_statements, parses_own_statement
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import ROWS, NamedRows, plan_with_rows
 from frazil.spark.catalog.thrift.lists import LIST, list_rows
@@ -103,7 +103,7 @@ class LakeParser(JavaObject):
                 found: Any = list_rows(place, text)
                 return found._jdf.queryExecution().analyzed()
         names = place.names_now()
-        if (not names.may_be_in(text) and not controls(text)) or is_own(place.spark):
+        if (not names.may_be_in(text) and not controls(text)) or parses_own_statement(place.spark):
             return theirs()
         words = words_or_none(text)
         if is_of_pipelines(words):
@@ -130,10 +130,10 @@ class LakeParser(JavaObject):
     def _check_target(self, names: SessionNames, place: SessionPlace, plan: Any) -> None:
         """Check that the table that a statement changes is there, as Spark's analysis does."""
         for parts in [] if plan is None else written_names(str(plan.toString())):
-            meant = names.of(parts)
+            meant = names.lake_and_name(parts)
             if meant is not None:
                 try:
-                    context_of(names, place.spark, names.reading(meant[0].name)).find(parts)
+                    context_of(names, place.spark, names.lake_to_read(meant[0].name)).find(parts)
                 except NoSuchTableError as error:
                     raise self.machine.not_found((meant[0].name, *meant[1])) from error
 

@@ -89,14 +89,14 @@ def plan_of_read(
         ValidationError: the options do not go together.
     """
     names = place.names_now()
-    meant = names.of(parts)
+    meant = names.lake_and_name(parts)
     assert meant is not None
-    context = context_of(names, place.spark, names.reading(meant[0].name))
+    context = context_of(names, place.spark, names.lake_to_read(meant[0].name))
     choice = read_choice(given, named.table.metadata)
     name = context.whole_name(parts)
     if choice.start is not None or named.metadata_table is not None:
         rows: Any = rows_of_choice(named, given)
-        return place.machine.named(rows._jdf.queryExecution().analyzed(), name)
+        return place.machine.named_plan(rows._jdf.queryExecution().analyzed(), name)
     version = asked_version(named, TableVersion(), given)
     found = use_of(context, PlannedRelation(parts, None), replace(named, version=version))
     found = with_hidden(found, hidden)
@@ -108,10 +108,10 @@ def read_of(
     names: SessionNames, spark: Any, relation: PlannedRelation
 ) -> QueriedTable | QueriedView | None:
     """Return what a relation reads of a lake; None where it reads nothing of one."""
-    meant = names.of(relation.parts)
+    meant = names.lake_and_name(relation.parts)
     if meant is None:
         return None
-    context = context_of(names, spark, names.reading(meant[0].name))
+    context = context_of(names, spark, names.lake_to_read(meant[0].name))
     try:
         named = context.find(relation.parts)
     except (NoSuchTableError, NoSuchNamespaceError):
@@ -146,12 +146,12 @@ class NamedRows:
 
     def frame(self, names: SessionNames, spark: Any) -> DataFrame:
         """Return the rows of all files."""
-        found = self.queried(names, spark)
+        found = self.queried_relation(names, spark)
         if isinstance(found, QueriedView):
             return found.rows(found.bound.all_rows())
         return found.scan.to_df() if found.can_prune else found.no_rows()
 
-    def queried(self, names: SessionNames, spark: Any) -> QueriedTable | QueriedView:
+    def queried_relation(self, names: SessionNames, spark: Any) -> QueriedTable | QueriedView:
         """Return what is read.
 
         Raises:
@@ -162,7 +162,7 @@ class NamedRows:
             named = replace(named, version=self.version)
         return use_of(context, PlannedRelation(self.parts, None), named)
 
-    def at(
+    def at_version(
         self, names: SessionNames, spark: Any, asked: TableVersion | str, given: Given
     ) -> NamedRows:
         """Return the rows of a version, which a reader's options may say too.
@@ -182,10 +182,10 @@ class NamedRows:
     def _find(
         self, names: SessionNames, spark: Any
     ) -> tuple[AttachedContext, NamedTable | NamedView]:
-        lake = names.of(self.parts)
+        lake = names.lake_and_name(self.parts)
         named = None
         if lake is not None:
-            context = context_of(names, spark, names.reading(lake[0].name))
+            context = context_of(names, spark, names.lake_to_read(lake[0].name))
             named = context.find(self.parts)
         if named is None:
             raise NoSuchTableError(f"there is no table {'.'.join(self.parts)}")

@@ -176,14 +176,14 @@ class SparkServer:
             after: how many seconds a session has to be missing: it may have a statement before
                 its server knows it.
         """
-        now, live = time.monotonic(), self._live()
+        now, live = time.monotonic(), self._live_sessions()
         gone = served_sessions() - live
         self._missing = {key: self._missing.get(key, now) for key in gone}
         for key, since in self._missing.items():
             if now - since >= after:
                 forget_served(key)
 
-    def _live(self) -> set[str]:
+    def _live_sessions(self) -> set[str]:
         """The ids of the sessions that clients have."""
         found = set()
         if self._listening.connect is not None:

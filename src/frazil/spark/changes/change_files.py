@@ -85,7 +85,7 @@ class LabelledFiles:
     base: ScanPlan
     labels: pl.DataFrame
 
-    def only(self, ordinals: pl.Series) -> LabelledFiles:
+    def restricted_to(self, ordinals: pl.Series) -> LabelledFiles:
         """Some of the files."""
         keep = pl.col("ordinal").is_in(ordinals.implode())
         return LabelledFiles(

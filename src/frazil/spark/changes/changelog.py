@@ -33,7 +33,7 @@ from frazil.spark.changes.columns import (
     COMMIT_SNAPSHOT_ID,
     ChangeType,
 )
-from frazil.spark.changes.netting import net, with_updates, without_copies
+from frazil.spark.changes.netting import net_changes, with_updates, without_copies
 from frazil.spark.conditions import Condition, condition_of
 from frazil.spark.files.projection import (
     DELETED,
@@ -97,7 +97,7 @@ class Changelog:
         """The inserts and deletes that are left after all snapshots."""
         kinds = {part.change_type for part in self._parts}
         whole = self._union(self._reader.rows(self._parts))
-        return net(whole) if len(kinds) > 1 else whole
+        return net_changes(whole) if len(kinds) > 1 else whole
 
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
@@ -210,7 +210,7 @@ class Changelog:
         return condition
 
     def _union(self, frames: Sequence[DataFrame]) -> DataFrame:
-        return reduce(DataFrame.union, frames) if frames else self._reader.none()
+        return reduce(DataFrame.union, frames) if frames else self._reader.no_rows()
 
     def _identifier(self, columns: str | Sequence[str]) -> list[tuple[str, ...]]:
         names = one_or_several(columns, argument="identifier_columns")
@@ -281,7 +281,7 @@ class ChangedRows:
                 frames += [self._with_labels(rows, files, decided=decided) for rows in found]
         return frames
 
-    def none(self) -> DataFrame:
+    def no_rows(self) -> DataFrame:
         """No rows, in the columns of `rows`."""
         prepare_session(self.spark)
         nothing = plan(self.metadata, None, self.io, schema=self.schema)
@@ -298,8 +298,8 @@ class ChangedRows:
         ordinals = files.read.files["ordinal"]
         had_deletes = ordinals.is_in(files.base.delete_index.ordinals().implode())
         first, again = (
-            files.only(ordinals.filter(~had_deletes)),
-            files.only(ordinals.filter(had_deletes)),
+            files.restricted_to(ordinals.filter(~had_deletes)),
+            files.restricted_to(ordinals.filter(had_deletes)),
         )
         frames = []
         if len(first.read.files):
@@ -334,7 +334,7 @@ class ChangedRows:
         if rows.columns != [*names, *free]:
             rows = rows.toDF(*names, *free)
         if not decided:
-            rows = self.condition.matching(rows)
+            rows = self.condition.matching_rows(rows)
         columns: list[Column | str] = [F.col(quote_name_always([name])) for name in names]
         if not _are_mixed(files.labels):
             values = files.labels.row(0, named=True)

@@ -42,7 +42,7 @@ def without_copies(changes: DataFrame) -> DataFrame:
     keyed, row = _with_keys(changes, columns, added)
     deleted, all_of_them, place_of_row = added("deletes"), added("total"), added("place")
     same = Window.partitionBy(CHANGE_ORDINAL, *row)
-    deletes = F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same)
+    deletes = F.sum(F.when(_is_change(ChangeType.DELETE), 1).otherwise(0)).over(same)
     # "DELETE" sorts before "INSERT": the places of deletes are 1 to their number.
     place = F.row_number().over(same.orderBy(CHANGE_TYPE))
     counted = keyed.select(
@@ -52,7 +52,7 @@ def without_copies(changes: DataFrame) -> DataFrame:
         place.alias(place_of_row),
     )
     inserts = F.col(all_of_them) - F.col(deleted)
-    is_left = F.when(_is(ChangeType.DELETE), F.col(place_of_row) > inserts).otherwise(
+    is_left = F.when(_is_change(ChangeType.DELETE), F.col(place_of_row) > inserts).otherwise(
         F.col(place_of_row) > F.col(deleted) * 2
     )
     return counted.where(is_left).select(*(_column_of(name) for name in names))
@@ -73,8 +73,8 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     same = Window.partitionBy(CHANGE_ORDINAL, *key)
     counted = keyed.select(
         *(_column_of(name) for name in names),
-        F.sum(F.when(_is(ChangeType.DELETE), 1).otherwise(0)).over(same).alias(deleted),
-        F.sum(F.when(_is(ChangeType.INSERT), 1).otherwise(0)).over(same).alias(inserted),
+        F.sum(F.when(_is_change(ChangeType.DELETE), 1).otherwise(0)).over(same).alias(deleted),
+        F.sum(F.when(_is_change(ChangeType.INSERT), 1).otherwise(0)).over(same).alias(inserted),
     )
     listed = ", ".join(".".join(path) for path in identifier)
     repeated = F.raise_error(
@@ -90,7 +90,7 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     is_pair = (F.col(deleted) == 1) & (F.col(inserted) == 1)
     kind = (
         F.when((F.col(deleted) > 1) | (F.col(inserted) > 1), repeated)
-        .when(is_pair & _is(ChangeType.DELETE), str(ChangeType.UPDATE_BEFORE))
+        .when(is_pair & _is_change(ChangeType.DELETE), str(ChangeType.UPDATE_BEFORE))
         .when(is_pair, str(ChangeType.UPDATE_AFTER))
         .otherwise(F.col(CHANGE_TYPE))
         .alias(CHANGE_TYPE)
@@ -99,7 +99,7 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     return counted.select(*kept)
 
 
-def net(changes: DataFrame) -> DataFrame:
+def net_changes(changes: DataFrame) -> DataFrame:
     """What is left of the changes when equal rows that came and went cancel over all snapshots.
 
     Of equal rows those changes are left that no later one undid: the running count of inserts less
@@ -111,18 +111,18 @@ def net(changes: DataFrame) -> DataFrame:
     left, side = added("total"), added("sign")
     height, floor = added("level"), added("lowest")
     same = Window.partitionBy(*row)
-    sign = F.when(_is(ChangeType.INSERT), 1).otherwise(-1)
+    sign = F.when(_is_change(ChangeType.INSERT), 1).otherwise(-1)
     total = F.sum(sign).over(same)
     # From here on 1 is a change to the side that is left, -1 one to the other.
     turned = keyed.withColumn(left, total).where(F.col(left) != 0)
     turned = turned.withColumn(side, sign * F.signum(F.col(left)).cast("int"))
     in_time = same.orderBy(F.col(CHANGE_ORDINAL), F.col(side).desc())
-    levels = turned.withColumn(height, F.sum(side).over(_up_to_here(in_time)))
+    levels = turned.withColumn(height, F.sum(side).over(_running_window(in_time)))
     # The very reverse order: equal changes of one snapshot are told apart by their levels.
     back = same.orderBy(
         F.col(CHANGE_ORDINAL).desc(), F.col(side), (F.col(side) * F.col(height)).desc()
     )
-    lowest = levels.withColumn(floor, F.min(height).over(_up_to_here(back)))
+    lowest = levels.withColumn(floor, F.min(height).over(_running_window(back)))
     is_left = (
         (F.col(side) == 1)
         & (F.col(height) >= 1)
@@ -132,7 +132,7 @@ def net(changes: DataFrame) -> DataFrame:
     return lowest.where(is_left).select(*(_column_of(name) for name in names))
 
 
-def _up_to_here(window: WindowSpec) -> WindowSpec:
+def _running_window(window: WindowSpec) -> WindowSpec:
     return window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
@@ -154,7 +154,7 @@ def _with_keys(
     return changes.select("*", *keys), names
 
 
-def _is(kind: ChangeType) -> Column:
+def _is_change(kind: ChangeType) -> Column:
     return F.col(CHANGE_TYPE) == F.lit(str(kind))
 
 

@@ -245,10 +245,10 @@ class TableChanges(TableHandle):
             None if moment is None else self.port.timestamp_ms(moment)
             for moment in (from_timestamp, to_timestamp)
         )
-        end_id, ref = end.resolved(metadata)
+        end_id, ref = end.snapshot_and_ref(metadata)
         found = snapshot_range(
             metadata,
-            from_snapshot_id=start.resolved(metadata)[0],
+            from_snapshot_id=start.snapshot_and_ref(metadata)[0],
             to_snapshot_id=end_id,
             from_timestamp_ms=start_ms,
             to_timestamp_ms=end_ms,
@@ -305,7 +305,7 @@ class _Side:
     given: SnapshotOrRef | None
     snapshot_id: SnapshotId | None
 
-    def resolved(self, metadata: TableMetadata) -> tuple[int | None, str | None]:
+    def snapshot_and_ref(self, metadata: TableMetadata) -> tuple[int | None, str | None]:
         """Return the snapshot's id, and the branch or tag if it was given as one.
 
         Digits that are the id of a kept snapshot are that, whatever a tag is called.

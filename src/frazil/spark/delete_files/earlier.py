@@ -131,7 +131,7 @@ class DeleteTargets:
         narrowed = replace(self.plan, delete_index=DeleteIndex(pairs))
         return PositionDeletes.of(context, narrowed, pairs["ordinal"].unique())
 
-    def replaced(self, ordinals: set[int]) -> tuple[DataFile, ...]:
+    def replaced_deletes(self, ordinals: set[int]) -> tuple[DataFile, ...]:
         """Return the deletes that are about one of these data files alone."""
         places = {ordinal: place for place, ordinal in enumerate(self.files["ordinal"])}
         spec_ids = self.files["spec_id"]
@@ -187,15 +187,15 @@ class EarlierDeletes:
         """
         if file["group"] != self._group:
             self._group, self._read = file["group"], {}
-        return Words.union([self._of(file, delete) for delete in file["earlier"]])
+        return Words.union([self._words_of(file, delete) for delete in file["earlier"]])
 
-    def _of(self, file: Mapping[str, Any], delete: Mapping[str, Any]) -> Words:
+    def _words_of(self, file: Mapping[str, Any], delete: Mapping[str, Any]) -> Words:
         if delete["format"] == "puffin":
             return Words.of_values(vector_positions(self._io, delete))
         path = delete["path"]
         if path not in self._read:
             self._read[path] = self._by_path(path, delete["format"])
-        return self._read[path].get(file["compared_path"], Words.none())
+        return self._read[path].get(file["compared_path"], Words.empty())
 
     def _by_path(self, path: str, file_format: str) -> Mapping[str, Words]:
         parts: dict[str, list[Words]] = {}

@@ -101,11 +101,11 @@ class VectorEncoder:
                 continue
             puffin.add(each, every, rows)
             if puffin.size >= self.target_size:
-                yield puffin.encoded(path(count, each.ordinal))
+                yield puffin.encoded_file(path(count, each.ordinal))
                 puffin = _PuffinFile()
                 count += 1
         if puffin.entries:
-            yield puffin.encoded(path(count, puffin.entries[0].ordinals[0]))
+            yield puffin.encoded_file(path(count, puffin.entries[0].ordinals[0]))
 
 
 class _PuffinFile:
@@ -136,7 +136,7 @@ class _PuffinFile:
         new = rows - deletes.earlier.cardinality
         self.entries.append(NewEntry(entry=entry, ordinals=(deletes.ordinal,), deleted_rows=new))
 
-    def encoded(self, path: str) -> EncodedFile:
+    def encoded_file(self, path: str) -> EncodedFile:
         data = self._builder.to_bytes()
         return EncodedFile(
             path,
@@ -182,12 +182,12 @@ class PositionEncoder:
             if not (rows if self.writes_known else new):
                 continue
             if current is not None and not (self.by_partition and group == each.group):
-                yield current.encoded()
+                yield current.encoded_file()
                 current = None
             group = each.group
             for chunk in every.chunks(words_at_once):
                 if current is not None and current.file.size_in_bytes >= self.target_size:
-                    yield current.encoded()
+                    yield current.encoded_file()
                     current = None
                 if current is None:
                     count += 1
@@ -196,7 +196,7 @@ class PositionEncoder:
                 # Of a data file whose deletes fill several files the first one counts them.
                 new = 0
         if current is not None:
-            yield current.encoded()
+            yield current.encoded_file()
 
 
 class _ParquetFile:
@@ -214,7 +214,7 @@ class _ParquetFile:
             self._ordinals.append(deletes.ordinal)
         self._deleted += new
 
-    def encoded(self) -> EncodedFile:
+    def encoded_file(self) -> EncodedFile:
         data, entry = self.file.close(self._path)
         new = NewEntry(entry=entry, ordinals=tuple(self._ordinals), deleted_rows=self._deleted)
         return EncodedFile(self._path, data, (new,))

@@ -162,14 +162,14 @@ def _joined_files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[dict[str,
             parts.append(Words(places[start:head].copy(), bits[start:head].copy()))
             if head < len(places):
                 if file is not None:
-                    yield file, _together(parts)
+                    yield file, _concatenate(parts)
                 file, parts = json.loads(texts[head].as_py()), []
             start = head + 1
     if file is not None:
-        yield file, _together(parts)
+        yield file, _concatenate(parts)
 
 
-def _together(parts: list[Words]) -> Words:
+def _concatenate(parts: list[Words]) -> Words:
     # They are sorted, and no word comes twice.
     return Words(
         np.concatenate([each.places for each in parts] or [np.empty(0, np.int64)]),

@@ -31,7 +31,7 @@ from frazil.spark.delete_files.encode import (
 )
 from frazil.spark.delete_files.spread import written_by_executors
 from frazil.spark.deletes.bitmap import Words, by_file
-from frazil.spark.deletes.collect import Collected, collected, most_words, word_counts
+from frazil.spark.deletes.collect import Collected, collect_places, most_words, word_counts
 from frazil.spark.deletes.positions import keep_written
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.session import costs
@@ -107,17 +107,17 @@ def write_deletes(
         MissingFileError, InvalidDataFileError: an earlier delete cannot be read.
         StorageError: the store refused or failed; what was written is removed.
     """
-    write = _Write.planned(metadata, io, granularity, target_size)
+    write = _Write.plan(metadata, io, granularity, target_size)
     tell = on_progress or tell_nobody
     tell(WriteProgress("writing"))
     prepare_session(rows.sparkSession)
     files = plan.files
     room = most_words(files["record_count"])
     last = max(files["ordinal"], default=0)
-    with collected(
+    with collect_places(
         rows, most_words=room, most_rows=most_rows, most_ordinal=last, tasks=tasks
     ) as found:
-        return write.written(rows.sparkSession, found, plan, tell)
+        return write.write(rows.sparkSession, found, plan, tell)
 
 
 def write_deletes_at(
@@ -138,11 +138,11 @@ def write_deletes_at(
         metadata: of the table, whose properties say how deletes are written.
         on_progress: called at each stage; errors are those of `write_deletes`.
     """
-    write = _Write.planned(metadata, io, None, None)
+    write = _Write.plan(metadata, io, None, None)
     tell = on_progress or tell_nobody
     tell(WriteProgress("writing"))
     prepare_session(spark)
-    return write.written(spark, Collected(word_counts(places), places, None), plan, tell)
+    return write.write(spark, Collected(word_counts(places), places, None), plan, tell)
 
 
 def _written_deletes(
@@ -156,7 +156,7 @@ def _written_deletes(
     paths = touched.files.filter(pl.col("ordinal").is_in(list(ordinals)))["path"]
     written = WrittenDeletes(
         added=tuple(each.entry for each in new),
-        removed=touched.replaced(ordinals),
+        removed=touched.replaced_deletes(ordinals),
         deleted_rows=sum(each.deleted_rows for each in new),
         referenced_paths=tuple(paths),
     )
@@ -193,10 +193,10 @@ def write_deletes_anew(
         ConfigurationError, UnsupportedError, StorageError: as `write_deletes`.
         MissingFileError, InvalidDataFileError: a delete cannot be read.
     """
-    planned = _Write.planned(metadata, io, granularity, target_size)
+    planned = _Write.plan(metadata, io, granularity, target_size)
     write = replace(planned, encoder=replace(planned.encoder, writes_known=True))
     prepare_session(spark)
-    none = Words.none()
+    none = Words.empty()
     touched = DeleteTargets.of(
         plan,
         plan.files["ordinal"].cast(pl.Int64),
@@ -237,7 +237,7 @@ def write_deletes_of_new_files(
         np.concatenate([deleted[at].places | (n << 32) for n, at in enumerate(touched)]),
         np.concatenate([deleted[at].bits for at in touched]),
     )
-    write = _Write.planned(metadata, io, None, None)
+    write = _Write.plan(metadata, io, None, None)
     found = Collected(word_counts(words), words, None)
     places = DeleteTargets.just_written(about, metadata=metadata, io=io)
     _check_places(found.counts, places.files)
@@ -262,7 +262,7 @@ class _Write:
     operation_id: str
 
     @classmethod
-    def planned(
+    def plan(
         cls,
         metadata: TableMetadata,
         io: FileIO,
@@ -294,7 +294,7 @@ class _Write:
         carried = CarriedDeletes.NONE if by_partition else CarriedDeletes.OF_ONE_FILE
         return cls(metadata, io, POSITION_DELETE_FILES, positions, carried, operation_id)
 
-    def written(
+    def write(
         self,
         spark: SparkSession,
         found: Collected,
@@ -316,10 +316,10 @@ class _Write:
         self, spark: SparkSession, found: Collected, touched: DeleteTargets
     ) -> tuple[NewEntry, ...]:
         """Write, on the driver where the deletes are few."""
-        new = self.here(spark, found, touched)
+        new = self.write_on_driver(spark, found, touched)
         return self.on_executors(spark, found, touched) if new is None else new
 
-    def here(
+    def write_on_driver(
         self, spark: SparkSession, found: Collected, touched: DeleteTargets
     ) -> tuple[NewEntry, ...] | None:
         """Write on the driver; None where the deletes are too many for it."""
@@ -342,7 +342,7 @@ class _Write:
             return places.path(name, ordinal)
 
         each_file = list(_file_deletes(touched, found.words, earlier))
-        new = places.completed(self._create(self.encoder.files(each_file, path)))
+        new = places.with_partitions(self._create(self.encoder.files(each_file, path)))
         if touched.plan is not None:
             keep_written(
                 ((each.entry, each.ordinals) for each in new),
@@ -360,7 +360,7 @@ class _Write:
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
         places = DeleteFilePlaces.of(self.metadata, self.kind, touched)
         staging.make()
-        with staging.discarding():
+        with staging.discard_on_failure():
             new = written_by_executors(
                 spark,
                 found,
@@ -370,7 +370,7 @@ class _Write:
                 staging=staging,
                 operation_id=self.operation_id,
             )
-            new = places.completed(new)
+            new = places.with_partitions(new)
             staged = [each.entry for each in new]
             staging.keep_only(staged)
             ordinals = {each.entry.file_path: each.ordinals[0] for each in new}
@@ -423,7 +423,7 @@ def _file_deletes(
             path=path,
             group=group,
             found=found[ordinal],
-            earlier=earlier.get(ordinal, Words.none()),
+            earlier=earlier.get(ordinal, Words.empty()),
         )
 
 
@@ -476,7 +476,7 @@ class DeleteFilePlaces:
             partition=self.targets.partitions[at],
         )
 
-    def completed(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
+    def with_partitions(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
         """Return the entries with the spec and partition of their data files."""
         spec_ids = self.targets.files["spec_id"].to_list()
         found = []

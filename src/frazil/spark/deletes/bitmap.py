@@ -51,7 +51,7 @@ class Words:
     bits: npt.NDArray[np.uint64]
 
     @classmethod
-    def none(cls) -> Words:
+    def empty(cls) -> Words:
         """The empty set."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
 
@@ -65,7 +65,7 @@ class Words:
     def of_words(cls, places: Longs, bits: npt.NDArray[np.uint64]) -> Words:
         """The union of words, whose places may repeat and come in any order."""
         if not len(places):
-            return cls.none()
+            return cls.empty()
         order = np.argsort(places, kind="stable")
         ordered = places[order]
         starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -76,7 +76,7 @@ class Words:
         """The integers that are in any of the sets."""
         some = [each for each in sets if len(each.places)]
         if len(some) < 2:
-            return some[0] if some else cls.none()
+            return some[0] if some else cls.empty()
         return cls.of_words(
             np.concatenate([each.places for each in some]),
             np.concatenate([each.bits for each in some]),

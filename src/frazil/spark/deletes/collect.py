@@ -107,7 +107,7 @@ def words_of(rows: DataFrame) -> Words:
 
 
 @contextmanager
-def collected(
+def collect_places(
     rows: DataFrame,
     *,
     most_words: int,
@@ -140,17 +140,17 @@ def collected(
             most = costs.PLACES_HERE // _NUMBERED_ROWS // tasks
             found = few_rows(packed, most_of_task=most, tasks=tasks, collect=_arrow)
         if found is not None:
-            yield _here(Words.of_values(found.column(KEY).to_numpy()))
+            yield _collected_words(Words.of_values(found.column(KEY).to_numpy()))
             return
     sparse = sparse_rows(rows, ordinal=ordinal, position=position)
     if most_words <= costs.WORDS_HERE:
-        yield _here(words_of(sparse))
+        yield _collected_words(words_of(sparse))
         return
     kept = sparse.persist()
     try:
         counts = _counts(kept)
         if int(counts["words"].sum()) <= costs.WORDS_HERE:
-            yield _here(words_of(kept))
+            yield _collected_words(words_of(kept))
         else:
             yield Collected(counts, None, kept)
     finally:
@@ -162,7 +162,7 @@ def most_words(record_counts: pl.Series) -> int:
     return int((record_counts // 64 + 1).sum())
 
 
-def _here(words: Words) -> Collected:
+def _collected_words(words: Words) -> Collected:
     return Collected(word_counts(words), words, None)
 
 
@@ -180,13 +180,13 @@ def word_counts(words: Words) -> pl.DataFrame:
             "ordinal": ordinals[starts],
             "words": ends[: len(starts)] - starts,
             "places": places,
-            "last": _last(words.places[at], words.bits[at]),
+            "last": _highest_positions(words.places[at], words.bits[at]),
         },
         schema=COUNTS,
     )
 
 
-def _last(places: Longs, bits: npt.NDArray[np.uint64]) -> Longs:
+def _highest_positions(places: Longs, bits: npt.NDArray[np.uint64]) -> Longs:
     """The highest position in each of these words."""
     filled = bits.copy()
     for shift in (1, 2, 4, 8, 16, 32):
@@ -203,7 +203,7 @@ def _counts(kept: DataFrame) -> pl.DataFrame:
     )
     table = _arrow(counts)
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
-    columns["last"] = _last(columns["last"], columns.pop("bits").view(np.uint64))
+    columns["last"] = _highest_positions(columns["last"], columns.pop("bits").view(np.uint64))
     return pl.DataFrame(columns, schema=COUNTS).sort("ordinal")
 
 

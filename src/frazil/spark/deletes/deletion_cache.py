@@ -38,7 +38,7 @@ class Known:
     words: Words
 
 
-NOTHING: Final = Known(frozenset(), Words.none())
+NOTHING: Final = Known(frozenset(), Words.empty())
 
 
 class DeletedWords:
@@ -63,7 +63,7 @@ class DeletedWords:
         """The bound."""
         return self._kept.max_bytes
 
-    def covered(self, owner: Hashable, deletes: Deletes) -> Known:
+    def known_words(self, owner: Hashable, deletes: Deletes) -> Known:
         """What is known of these delete files, and of no other."""
         found = [k for k in self._kept.get(owner) or () if k.deletes <= deletes]
         known, sets = NOTHING, 0
@@ -82,7 +82,7 @@ class DeletedWords:
         self._put(owner, known, in_place_of={known.deletes})
 
     def _put(self, owner: Hashable, known: Known, *, in_place_of: Collection[Deletes]) -> None:
-        def beside(before: tuple[Known, ...] | None) -> Sized[tuple[Known, ...]]:
+        def with_known(before: tuple[Known, ...] | None) -> Sized[tuple[Known, ...]]:
             # Files under the same deletes hold one set of names, which counts once.
             shared = Known(self._kept.shared_part(known.deletes), known.words)
             gone = (*in_place_of, known.deletes)
@@ -92,7 +92,7 @@ class DeletedWords:
             names = tuple((each.deletes, len(each.deletes) * _NAME_BYTES) for each in held)
             return Sized(held, size, names)
 
-        self._kept.change(owner, beside)
+        self._kept.change(owner, with_known)
 
 
 def data_files(
@@ -121,7 +121,7 @@ class WordsOfFiles:
         self._kept = kept
         self._wanted = _sets_by_file(pairs)
         self._owners = data_files(plan, self._wanted, *read_by)
-        self._known = {o: kept.covered(self._owners[o], d) for o, d in self._wanted.items()}
+        self._known = {o: kept.known_words(self._owners[o], d) for o, d in self._wanted.items()}
         lacking = {o: k for o, k in self._known.items() if k.deletes != self._wanted[o]}
         self.pending: pl.DataFrame = _pending_pairs(pairs, lacking)
         """The pairs that are not known yet."""

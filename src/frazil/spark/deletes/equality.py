@@ -78,7 +78,7 @@ class EqualityDeletes:
     def choice(self, io: FileIO, schema: Schema) -> ChosenWay[Any]:
         """Return which way rows are compared with the keys, without a look at them."""
         keys = self.integer_keys(io, schema)
-        if keys is not None and keys.way.bears(keys.load()):
+        if keys is not None and keys.way.can_bear(keys.load()):
             return cheapest([keys.way], keys.load())
         return self.join
 
@@ -284,7 +284,7 @@ class IntegerKeys:
         """
         # One look: other threads may keep more meanwhile.
         known, left = self._known_keys()
-        if not self.way.bears(_load_of(known, left)):
+        if not self.way.can_bear(_load_of(known, left)):
             return None
         if len(left):
             needed = I.NestedField(
@@ -300,7 +300,7 @@ class IntegerKeys:
             words = Words.union((known.words, Words.of_values(np.concatenate(found))))
             known = Known(frozenset(self.deletes["file_path"]), words)
             DeletedWords.of(self.io).keep(self._owner, known)
-        return known.words if self.way.bears(_load_of(known, left.clear())) else None
+        return known.words if self.way.can_bear(_load_of(known, left.clear())) else None
 
     @property
     def _owner(self) -> Hashable:
@@ -310,7 +310,7 @@ class IntegerKeys:
         """What is known of the keys, and the files of which nothing is."""
         files = self.deletes.unique("file_path", maintain_order=True)
         wanted: frozenset[Hashable] = frozenset(files["file_path"])
-        known = DeletedWords.of(self.io).covered(self._owner, wanted)
+        known = DeletedWords.of(self.io).known_words(self._owner, wanted)
         return known, files.filter(~pl.col("file_path").is_in(list(known.deletes)))
 
 

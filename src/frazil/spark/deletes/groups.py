@@ -80,11 +80,11 @@ def delete_groups(plan: ScanPlan, resolved: Collection[int] = ()) -> list[Delete
     number = pl.col("sequence_number")
     is_older = [number < members["sequence_number"].min() for members in members_of.values()]
     marked = plan.files.with_columns(
-        _is_under(by_position).alias("has_positions"),
+        _has_deletes(by_position).alias("has_positions"),
         pl.col("ordinal").is_in(list(resolved)).alias("has_resolved"),
-        *(_is_under(some).alias(f"keys {key}") for key, some in by_keys.items()),
+        *(_has_deletes(some).alias(f"keys {key}") for key, some in by_keys.items()),
         *(
-            (older & _is_under(some)).alias(f"older {key}")
+            (older & _has_deletes(some)).alias(f"older {key}")
             for older, (key, some) in zip(is_older, by_keys.items(), strict=True)
         ),
     )
@@ -133,7 +133,7 @@ def _bytes(files: pl.DataFrame) -> int:
     return int(files["file_size_in_bytes"].sum())
 
 
-def _is_under(index: DeleteIndex) -> pl.Expr:
+def _has_deletes(index: DeleteIndex) -> pl.Expr:
     return pl.col("ordinal").is_in(index.ordinals().implode())
 
 

@@ -128,7 +128,7 @@ def _span(words: Words) -> int:
 class Bitmaps(Protocol):
     """The deleted positions of some data files."""
 
-    def at(self, place: RowPlace) -> Deleted:
+    def deleted_at(self, place: RowPlace) -> Deleted:
         """What tells deleted rows, where a row's place is said so."""
 
 
@@ -138,7 +138,7 @@ class JoinedBitmaps:
 
     rows: DataFrame
 
-    def at(self, place: RowPlace) -> Joined:
+    def deleted_at(self, place: RowPlace) -> Joined:
         """The rows to join."""
         # One text is one call to the JVM; as functions it would be some fifty.
         is_deleted = F.expr(
@@ -163,7 +163,7 @@ class ArrayBitmaps:
         self.first = first
         self._conditions: dict[RowPlace, Tested] = {}
 
-    def at(self, place: RowPlace) -> Tested:
+    def deleted_at(self, place: RowPlace) -> Tested:
         """The condition to test."""
         # A dozen calls to Spark, for which the rows of every scan would wait.
         if place not in self._conditions:

@@ -115,7 +115,7 @@ class PositionDeletes:
         if not self.are_few:
             return None
         files = self._known_words()
-        way = self._reading(self._tasks_of(files.pending)).way
+        way = self._reading_way(self._tasks_of(files.pending)).way
         if not len(files.pending) or way.apply != self._read_here:
             return None
         return partial(self._complete, files)
@@ -145,7 +145,7 @@ class PositionDeletes:
         if not self.are_few:
             return [self.choice(), self._join]
         lacking = self._known_words().pending
-        return [self.choice(), self._reading(self._tasks_of(lacking))]
+        return [self.choice(), self._reading_way(self._tasks_of(lacking))]
 
     def words(self) -> dict[int, Words]:
         """The deleted positions by the data file's ordinal; what is not kept yet is read here.
@@ -172,7 +172,7 @@ class PositionDeletes:
     def _complete(self, files: WordsOfFiles) -> dict[int, Words]:
         if len(files.pending):
             chosen = self._tasks_of(files.pending)
-            files.add(self._reading(chosen).way.apply(chosen, files.pending))
+            files.add(self._reading_way(chosen).way.apply(chosen, files.pending))
         return files.words
 
     def _known_words(self) -> WordsOfFiles:
@@ -185,7 +185,7 @@ class PositionDeletes:
     def _tasks_of(self, lacking: pl.DataFrame) -> pl.DataFrame:
         return self.tasks.join(lacking, on="delete", how="semi")
 
-    def _reading(
+    def _reading_way(
         self, chosen: pl.DataFrame
     ) -> ChosenWay[Callable[[pl.DataFrame, pl.DataFrame], dict[int, Words]]]:
         here = Way(

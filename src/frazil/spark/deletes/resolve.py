@@ -35,7 +35,7 @@ from frazil.spark.deletes.deletion_cache import (
 )
 from frazil.spark.deletes.equality import EqualityDeletes
 from frazil.spark.deletes.groups import DeleteGroup
-from frazil.spark.deletes.small_files import Find, SmallFiles, nothing
+from frazil.spark.deletes.small_files import Find, SmallFiles, find_none
 from frazil.spark.deletes.ways import ChosenWay, Way, cheapest
 from frazil.spark.files.arrow.files import TableColumns
 from frazil.spark.files.projection import DELETED, FILE_ORDINAL_FIELD, METADATA_COLUMNS, POS
@@ -109,7 +109,7 @@ class Resolver:
     reading: EqualityReading
     deleted_rows: Callable[[ScanPlan], DataFrame]
 
-    def resolved(
+    def resolve(
         self, plan: ScanPlan, groups: Sequence[DeleteGroup]
     ) -> tuple[ScanPlan, Mapping[int, Words]]:
         """The plan without the deletes that are resolved, now or before, and what these delete.
@@ -135,7 +135,7 @@ class Resolver:
         found = {ordinal: words for ordinal, words in files.words.items() if len(words.places)}
         return replace(plan, delete_index=left), found
 
-    def foreseen(
+    def foresee(
         self, plan: ScanPlan, groups: Sequence[DeleteGroup]
     ) -> tuple[list[DeleteWay], ScanPlan]:
         """Return the ways of what is or would be resolved, and the plan with what is left."""
@@ -151,7 +151,7 @@ class Resolver:
             share, choice = step(plan, left)
             if len(share):
                 ways.append(DeleteWay(share["ordinal"].n_unique(), choice.way.name, choice.reason))
-            if choice.way.apply not in (nothing, self._note):
+            if choice.way.apply not in (find_none, self._note):
                 left = left.join(share, on="ordinal", how="anti")
         index = served.union(DeleteIndex(left.select("ordinal", "delete")))
         return ways, replace(plan, delete_index=index)
@@ -175,9 +175,9 @@ class Resolver:
     def _steps(self) -> tuple[_Step, ...]:
         if self.reading is EqualityReading.KNOWN:
             return ()
-        return (SmallFiles(self.io, self.schema, self.table).step, self._others)
+        return (SmallFiles(self.io, self.schema, self.table).step, self._find_others)
 
-    def _others(
+    def _find_others(
         self, plan: ScanPlan, pending: pl.DataFrame
     ) -> tuple[pl.DataFrame, ChosenWay[Find]]:
         files = plan.files.join(pending, on="ordinal", how="semi")
@@ -188,12 +188,12 @@ class Resolver:
             "bytes": (rows // 64 + len(files)) * _WORD_BYTES,
             "keys": int(deletes.unique("file_path")["record_count"].sum()),
             "reads before": len(
-                self._kept_words.covered(self._join_key, frozenset(pending["name"])).deletes
+                self._kept_words.known_words(self._join_key, frozenset(pending["name"])).deletes
             ),
         }
         # What joins cost less than a job.
         joins = (
-            Way("left to a join", nothing, {"rows": costs.RESOLVED_ROWS - 1}),
+            Way("left to a join", find_none, {"rows": costs.RESOLVED_ROWS - 1}),
             Way(
                 "left to a join once",
                 self._note,
@@ -207,7 +207,7 @@ class Resolver:
                 self._found_by_a_job,
                 {"bytes": self._kept_words.max_bytes // 2},
             ),
-            Way("left to a join", nothing),
+            Way("left to a join", find_none),
         )
         return pending, cheapest(ways, load)
 
@@ -240,7 +240,7 @@ class Resolver:
 
     def _without_bits(self, group: DeleteGroup) -> list[EqualityDeletes]:
         keys = ((part, part.integer_keys(self.io, self.schema)) for part in group.equality)
-        return [part for part, some in keys if some is None or not some.way.bears(some.load())]
+        return [part for part, some in keys if some is None or not some.way.can_bear(some.load())]
 
     def _comparison(self, ids: Sequence[int]) -> str:
         kinds = ((field_id, self.schema.find_field(field_id).field_type) for field_id in ids)
@@ -249,7 +249,7 @@ class Resolver:
     def _note(self, plan: ScanPlan, pending: pl.DataFrame) -> dict[int, Words]:
         """Nothing is resolved by the first read, which is noted."""
         names: Deletes = frozenset(pending["name"])
-        self._kept_words.keep(self._join_key, Known(names, Words.none()))
+        self._kept_words.keep(self._join_key, Known(names, Words.empty()))
         return {}
 
     @property

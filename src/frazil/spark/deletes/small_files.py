@@ -34,7 +34,7 @@ Find = Callable[[ScanPlan, pl.DataFrame], dict[int, Words]]
 """Finds what pairs of ``ordinal`` and ``delete`` of a plan delete, by the file's ordinal."""
 
 
-def nothing(plan: ScanPlan, pairs: pl.DataFrame) -> dict[int, Words]:
+def find_none(plan: ScanPlan, pairs: pl.DataFrame) -> dict[int, Words]:
     """Resolve none of them."""
     return {}
 
@@ -64,7 +64,7 @@ class SmallFiles:
         load = {"delete files": len(deletes), "keys": int(deletes["record_count"].sum())}
         most = {"delete files": costs.SMALL_FILES_HERE, "keys": costs.SMALL_ROWS_HERE}
         here = Way("resolved beside the session", self._find, most)
-        return share, cheapest((here, Way("left to Spark", nothing)), load)
+        return share, cheapest((here, Way("left to Spark", find_none)), load)
 
     def _share(self, plan: ScanPlan, pending: pl.DataFrame) -> pl.DataFrame:
         """The pairs of the newest small files whose keys can be compared here."""
@@ -150,7 +150,7 @@ class SmallFiles:
             )
         )
         words = words_by_file(hits["ordinal"].to_numpy(), hits["position"].to_numpy())
-        return {ordinal: words.get(ordinal, Words.none()) for ordinal in files["ordinal"]}
+        return {ordinal: words.get(ordinal, Words.empty()) for ordinal in files["ordinal"]}
 
     def _newest(self, deletes: pl.DataFrame, fields: Sequence[I.NestedField]) -> pl.DataFrame:
         """Each deleted key of a scope once, with the newest of its deletes."""

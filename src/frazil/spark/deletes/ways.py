@@ -30,7 +30,7 @@ class Way(Generic[Apply_co]):
     apply: Apply_co
     most: Load = field(default_factory=dict)
 
-    def bears(self, load: Load) -> bool:
+    def can_bear(self, load: Load) -> bool:
         """Whether it may serve a load."""
         return all(load[name] <= most for name, most in self.most.items())
 
@@ -62,7 +62,7 @@ def cheapest(ways: Sequence[Way[Apply_co]], load: Load) -> ChosenWay[Apply_co]:
         ChosenWay(way=Way(name='read by executors', apply=2, most={}), \
 reason='1,000 files, more than 8')
     """
-    place = next(place for place, way in enumerate(ways) if way.bears(load))
+    place = next(place for place, way in enumerate(ways) if way.can_bear(load))
     most = ways[place].most
     borne = ", ".join(f"{load[name]:,} of at most {most[name]:,} {name}" for name in most)
     refused = [way.refusal(load) for way in ways[:place]][-1:]

@@ -106,7 +106,9 @@ def survey(
                 mapping=table.mapping,
                 table_fields=table.fields,
             )
-            same = next((i for i, other in enumerate(chosen) if _same(other, layout)), None)
+            same = next(
+                (i for i, other in enumerate(chosen) if _is_same_layout(other, layout)), None
+            )
             if same is None or same <= _TRUSTED:
                 same = len(chosen)
                 chosen.append(layout)
@@ -125,7 +127,7 @@ def _paths_and_sizes(files: pl.DataFrame) -> tuple[list[str], dict[str, int]]:
     return files["file_path"].to_list(), dict(files.iter_rows())
 
 
-def _same(left: Layout, right: Layout) -> bool:
+def _is_same_layout(left: Layout, right: Layout) -> bool:
     # Files that Spark reads by id need not be told apart by their other columns.
     by_id = left.reader is right.reader is Reader.BY_ID
     return by_id and left.missing == right.missing

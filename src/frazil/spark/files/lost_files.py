@@ -43,7 +43,7 @@ def note_read(metadata: TableMetadata) -> None:
     """Remember where a table's data lie, so that what is lost of them can be told from others."""
     with _LOCK:
         for folder in (metadata.location, data_location(metadata)):
-            key = f"{_bare(folder).rstrip('/')}/"
+            key = f"{_comparable_path(folder).rstrip('/')}/"
             _READ.pop(key, None)
             _READ[key] = metadata.location
         while len(_READ) > _MOST_FOLDERS:
@@ -59,12 +59,12 @@ def lost_file(error: BaseException) -> LostFile | None:
     if found is None:
         return None
     path = unquote(found.group(1))
-    bare = _bare(path)
+    bare = _comparable_path(path)
     with _LOCK:
         tables = [folder for folder in _READ if bare.startswith(folder)]
         return LostFile(path, _READ[max(tables, key=len)]) if tables else None
 
 
-def _bare(path: str) -> str:
+def _comparable_path(path: str) -> str:
     """A path without what Spark's and the table's forms of it may differ in."""
     return _SCHEME.sub("", path, count=1).lstrip("/")

@@ -109,7 +109,7 @@ def project(
             wanted[top.field_id] = set()
             order.append(top)
         wanted[top.field_id].add(field.field_id)
-    return Projection(tuple(_cut(field, wanted[field.field_id]) for field in order))
+    return Projection(tuple(_pruned_field(field, wanted[field.field_id]) for field in order))
 
 
 def projection_beside(
@@ -150,7 +150,7 @@ def with_fields(fields: Sequence[NestedField], schema: Schema, ids: set[int]) ->
         tuple(
             field
             if is_metadata_column(field)
-            else _cut(schema.find_field(field.field_id), have[field.field_id])
+            else _pruned_field(schema.find_field(field.field_id), have[field.field_id])
             for field in merged
         )
     )
@@ -168,7 +168,7 @@ def _ids_of(field: NestedField) -> set[int]:
     return set(leaf_ids(field.field_type)) or {field.field_id}
 
 
-def _cut(field: NestedField, chosen: set[int]) -> NestedField:
+def _pruned_field(field: NestedField, chosen: set[int]) -> NestedField:
     if field.field_id in chosen or not field.field_type.is_nested:
         return field
     cut = Schema((field,)).select(sorted(chosen)).fields[0]

@@ -84,7 +84,7 @@ class StagedFolder:
         return [replace(entry, file_path=moved[entry.file_path]) for entry in staged]
 
     @contextmanager
-    def discarding(self) -> Iterator[None]:
+    def discard_on_failure(self) -> Iterator[None]:
         """Remove the folder where the block fails.
 
         Raises:

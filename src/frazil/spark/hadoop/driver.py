@@ -46,7 +46,7 @@ class FileServer:
     key: bytes = field(repr=False)
 
     @classmethod
-    def started(cls, spark: SparkSession, open_store: Open) -> FileServer:
+    def start(cls, spark: SparkSession, open_store: Open) -> FileServer:
         """Listen until this process ends, on the addresses of the session's driver.
 
         Raises:

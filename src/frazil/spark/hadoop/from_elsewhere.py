@@ -76,7 +76,7 @@ class StoreElsewhere:
         """Write a file that must not exist from a local file; FileExistsError if it does."""
         with open(source, "rb") as stream:
             connection = _connect(self._stores)
-            with _whole(connection):
+            with _close_on_failure(connection):
                 send(connection, {"do": UPLOAD, "scheme": self._scheme, "path": path})
                 while part := stream.read(PART):
                     connection.send_bytes(part)
@@ -152,7 +152,7 @@ class StoreElsewhere:
     ) -> tuple[dict[str, Any], bytes]:
         question = {"do": name, "scheme": self._scheme, "path": path, **said}
         connection = _connect(self._stores)
-        with _whole(connection):
+        with _close_on_failure(connection):
             send(connection, question, data)
             answer, found = receive(connection)
         return _check(answer), found
@@ -188,7 +188,7 @@ def _connect(stores: StoresElsewhere) -> Connection:
 
 
 @contextlib.contextmanager
-def _whole(connection: Connection) -> Iterator[None]:
+def _close_on_failure(connection: Connection) -> Iterator[None]:
     """Close the connection where a question is left without its answer."""
     try:
         yield

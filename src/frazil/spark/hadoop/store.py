@@ -109,15 +109,15 @@ class HadoopStore:
 
     def rename_if_absent(self, source: str, target: str) -> None:
         """Give a file another name; FileExistsError if that name is taken."""
-        self._call(source, lambda at: self._rename(at, self._at(target), "NONE"))
+        self._call(source, lambda at: self._rename(at, self._connector_path(target), "NONE"))
 
     def move(self, source: str, target: str) -> None:
         """Give a file another name, taking the place of one that is there."""
-        self._call(source, lambda at: self._rename(at, self._at(target), "OVERWRITE"))
+        self._call(source, lambda at: self._rename(at, self._connector_path(target), "OVERWRITE"))
 
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents."""
-        self._call(path, lambda at: self._systems.of(at).mkdirs(self._java(at)))
+        self._call(path, lambda at: self._systems.system_of(at).mkdirs(self._java(at)))
 
     def is_folder(self, path: str) -> bool:
         """Whether a folder has this name."""
@@ -164,14 +164,16 @@ class HadoopStore:
         """The scheme that a view leads to."""
         while not self._is_there(path) and "/" in path.partition("://")[2]:
             path = parent_of(path)
-        return scheme_of(str(self._systems.of(path).resolvePath(self._java(path)).toString()))
+        return scheme_of(
+            str(self._systems.system_of(path).resolvePath(self._java(path)).toString())
+        )
 
     def _has_conditions(self, path: str) -> bool:
-        return bool(self._systems.of(path).hasPathCapability(self._java(path), _CONDITIONAL))
+        return bool(self._systems.system_of(path).hasPathCapability(self._java(path), _CONDITIONAL))
 
     def _read(self, path: str) -> bytes:
-        with self._systems.exchanged() as local:
-            source = self._systems.of(path).open(self._java(path))
+        with self._systems.exchange_file() as local:
+            source = self._systems.system_of(path).open(self._java(path))
             try:
                 target = self._systems.to_file(local)
             except BaseException:
@@ -182,8 +184,8 @@ class HadoopStore:
                 return stream.read()
 
     def _read_range(self, path: str, offset: int, length: int) -> bytes:
-        with self._systems.exchanged() as local:
-            source = self._systems.of(path).open(self._java(path))
+        with self._systems.exchange_file() as local:
+            source = self._systems.system_of(path).open(self._java(path))
             try:
                 target = self._systems.to_file(local)
                 try:
@@ -201,7 +203,7 @@ class HadoopStore:
         if not self._is_of_objects:
             self._write_and_rename(path, send, "NONE")
             return
-        builder = self._systems.of(path).createFile(self._java(path)).overwrite(True)
+        builder = self._systems.system_of(path).createFile(self._java(path)).overwrite(True)
         if scheme_of(path) in S3_SCHEMES and self._has_conditions(path):
             # The store refuses a name that is taken by the request that would write it.
             builder = builder.must(_CONDITIONAL, True)
@@ -214,7 +216,7 @@ class HadoopStore:
         if self._is_of_objects:
             self._create(path, send)
             return
-        system, place = self._systems.of(path), self._java(path)
+        system, place = self._systems.system_of(path), self._java(path)
         out = system.create(place, False)
         try:
             send(out)
@@ -225,12 +227,12 @@ class HadoopStore:
 
     def _replace(self, path: str, data: bytes) -> None:
         if self._is_of_objects:
-            self._send(self._systems.of(path).create(self._java(path), True), data)
+            self._send(self._systems.system_of(path).create(self._java(path), True), data)
         else:
             self._write_and_rename(path, lambda out: self._send(out, data), "OVERWRITE")
 
     def _write_and_rename(self, path: str, send: Callable[[Any], None], option: str) -> None:
-        system = self._systems.of(path)
+        system = self._systems.system_of(path)
         temporary = self._java(f"{parent_of(path)}/.{name_of(path)[-100:]}.{uuid.uuid4().hex}.tmp")
         try:
             send(system.create(temporary, True))
@@ -256,10 +258,10 @@ class HadoopStore:
                     raise
                 # It is the target's folder that is missing, or the source.
                 self._file(source)
-                self._systems.of(target).mkdirs(self._java(parent_of(target)))
+                self._systems.system_of(target).mkdirs(self._java(parent_of(target)))
                 self._rename_in_place(self._java(source), target, option)
             return
-        system = self._systems.of(target)
+        system = self._systems.system_of(target)
         there = self._status(target)
         if there is not None and (option == "NONE" or there.isDirectory()):
             raise FileExistsError(target)
@@ -272,12 +274,12 @@ class HadoopStore:
 
     def _delete(self, path: str) -> None:
         self._file(path)
-        if not self._systems.of(path).delete(self._java(path), False):
+        if not self._systems.system_of(path).delete(self._java(path), False):
             raise FileNotFoundError(path)
 
     def _delete_folder(self, path: str, recursive: bool) -> None:
         if self._is_folder(path):
-            self._systems.of(path).delete(self._java(path), recursive)
+            self._systems.system_of(path).delete(self._java(path), recursive)
 
     def _is_folder(self, path: str) -> bool:
         status = self._status(path)
@@ -292,17 +294,17 @@ class HadoopStore:
         return found
 
     def _statuses(self, path: str) -> list[FileStatus]:
-        system, place = self._systems.of(path), self._java(path)
+        system, place = self._systems.system_of(path), self._java(path)
         if scheme_of(path) == _VIEW:
             # What a view says of its files tells neither names nor sizes as text.
             place = system.resolvePath(place)
             target = str(place.toString())
             if scheme_of(target) == _VIEW:
                 return [_mount(each) for each in system.listStatus(place)]
-            system = self._systems.of(target)
+            system = self._systems.system_of(target)
         found = self._systems.to_list(system.listStatusIterator(place))
         end = f"\n{uuid.uuid4().hex}\n"
-        with self._systems.exchanged() as local:
+        with self._systems.exchange_file() as local:
             target = self._systems.to_file(local)
             try:
                 self._systems.write_lines(found, end, target, "UTF-8")
@@ -316,13 +318,13 @@ class HadoopStore:
         # Times of other stores are too coarse, or those of a copy.
         if pattern is None or scheme_of(folder) not in _ATOMIC_RENAMES:
             return None
-        found = self._systems.of(folder).globStatus(self._java(pattern))
+        found = self._systems.system_of(folder).globStatus(self._java(pattern))
         return marks_of(self._systems.text_of(found), names)
 
     def _is_there(self, path: str) -> bool:
         """Whether a file or folder has this name, by one call: an error of Java's takes dozens."""
         try:
-            return bool(self._systems.of(path).exists(self._java(path)))
+            return bool(self._systems.system_of(path).exists(self._java(path)))
         except Py4JJavaError as error:
             if isinstance(_typed_error(error, path), FileNotFoundError):
                 return False
@@ -331,21 +333,21 @@ class HadoopStore:
     def _status(self, path: str) -> Any:
         """What Hadoop says of a file or folder; None if there is none."""
         try:
-            return self._systems.of(path).getFileStatus(self._java(path))
+            return self._systems.system_of(path).getFileStatus(self._java(path))
         except Py4JJavaError as error:
             if isinstance(_typed_error(error, path), FileNotFoundError):
                 return None
             raise
 
     def _file(self, path: str) -> Any:
-        status = self._systems.of(path).getFileStatus(self._java(path))
+        status = self._systems.system_of(path).getFileStatus(self._java(path))
         if status.isDirectory():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return status
 
     def _send(self, out: Any, data: bytes) -> None:
         if len(data) > _SENT_AS_TEXT:
-            with self._systems.exchanged() as local:
+            with self._systems.exchange_file() as local:
                 with open(local, "xb") as stream:
                     stream.write(data)
                 self._send_file(out, local)
@@ -375,13 +377,13 @@ class HadoopStore:
     def _java(self, path: str) -> Any:
         return self._systems.path(path)
 
-    def _at(self, path: str) -> str:
+    def _connector_path(self, path: str) -> str:
         """The path by the scheme of Hadoop's connector."""
         return f"{self._scheme}:{path.partition(':')[2]}"
 
     def _call(self, path: str, step: Callable[[str], T]) -> T:
         try:
-            return step(self._at(path))
+            return step(self._connector_path(path))
         except Py4JJavaError as error:
             raise _typed_error(error, path) from None
         except Py4JNetworkError:
@@ -403,7 +405,7 @@ class HadoopObjectStore(HadoopStore):
         return {path: error for found in failures for path, error in found.items()}
 
     def _delete_part(self, paths: Sequence[str]) -> dict[str, Exception]:
-        places = [self._at(path) for path in paths]
+        places = [self._connector_path(path) for path in paths]
         try:
             failed = self._call(paths[0], lambda _: self._systems.delete_together(places))
         except OSError:

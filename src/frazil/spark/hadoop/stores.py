@@ -45,13 +45,13 @@ class HadoopStores:
         self._server: FileServer | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        elsewhere = self._elsewhere()
+        elsewhere = self._stores_elsewhere()
         return StoresElsewhere, (elsewhere.address, elsewhere.key)
 
     def open(self, scheme: str) -> Store:
         """Return the store of the paths of a scheme."""
         if os.getpid() != self._process:
-            return self._elsewhere().open(scheme)
+            return self._stores_elsewhere().open(scheme)
         systems = self._open()
         if scheme in S3_SCHEMES and systems.deletes_many:
             return HadoopObjectStore(systems, scheme)
@@ -63,7 +63,7 @@ class HadoopStores:
                 self._systems = HadoopFileSystems(_classic(self._session()))
             return self._systems
 
-    def _elsewhere(self) -> StoresElsewhere:
+    def _stores_elsewhere(self) -> StoresElsewhere:
         """How another process reaches them."""
         if self._server is None and os.getpid() != self._process:
             raise UnsupportedError(
@@ -74,7 +74,7 @@ class HadoopStores:
         systems = self._open()
         with self._lock:
             if self._server is None:
-                self._server = FileServer.started(systems.spark, self.open)
+                self._server = FileServer.start(systems.spark, self.open)
             return StoresElsewhere(self._server.address, self._server.key)
 
 

@@ -56,7 +56,7 @@ class HadoopFileSystems:
         self._folder = tempfile.TemporaryDirectory(prefix="frazil-hadoop-")
         kinds = getattr(self.hadoop, "Options$Rename")
         self._rename_options = {
-            name: self._only(kinds, getattr(kinds, name)) for name in ("NONE", "OVERWRITE")
+            name: self._array_of_one(kinds, getattr(kinds, name)) for name in ("NONE", "OVERWRITE")
         }
 
     def scheme(self, scheme: str) -> str:
@@ -69,13 +69,13 @@ class HadoopFileSystems:
         """Return a path, taken literally."""
         return self._path(path)
 
-    def of(self, path: str) -> Any:
+    def system_of(self, path: str) -> Any:
         """Return the ``FileSystem`` that reaches a path."""
         return self._keep("system", path, self.hadoop.FileSystem.newInstance)
 
     def deleted_at_once(self, path: str) -> int:
         """Return how many files a store removes by one request."""
-        return int(self._wrapped.bulkDelete_pageSize(self.of(path), self._root(path)))
+        return int(self._wrapped.bulkDelete_pageSize(self.system_of(path), self._root(path)))
 
     def delete_together(self, paths: Sequence[str]) -> dict[int, str]:
         """Remove files of one bucket by one request; return why some of them, by number, stay.
@@ -86,7 +86,7 @@ class HadoopFileSystems:
         places = self._array_list()
         for path in paths:
             places.add(self._path(path))
-        system, root = self.of(paths[0]), self._root(paths[0])
+        system, root = self.system_of(paths[0]), self._root(paths[0])
         failed = self._wrapped.bulkDelete_delete(system, root, places)
         # Paths are compared by Java, which has a spelling of its own.
         found = {int(places.indexOf(each.getKey())): str(each.getValue()) for each in failed}
@@ -105,13 +105,13 @@ class HadoopFileSystems:
         """Return an array of one option of renaming, ``NONE`` or ``OVERWRITE``."""
         return self._rename_options[name]
 
-    def _only(self, kind: Any, value: Any) -> Any:
+    def _array_of_one(self, kind: Any, value: Any) -> Any:
         values = self._gateway.new_array(kind, 1)
         values[0] = value
         return values
 
     @contextlib.contextmanager
-    def exchanged(self) -> Iterator[str]:
+    def exchange_file(self) -> Iterator[str]:
         """The path of a local file, gone afterwards, through which bytes go."""
         path = os.path.join(self._folder.name, uuid.uuid4().hex)
         try:

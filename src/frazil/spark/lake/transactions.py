@@ -103,7 +103,7 @@ class LakeTransactions:
             raise ConfigurationError(f"retries is a number of tries from 0 on, not {retries!r}")
         tries: list[JoinedTables] = []
 
-        def once() -> Result | None:
+        def run_once() -> Result | None:
             if tries:
                 time.sleep(_backoff(tries[-1]).wait_seconds(len(tries)))
             tables = JoinedTables(self.spark, self.catalog, isolation=isolation, batch=batch)
@@ -116,10 +116,10 @@ class LakeTransactions:
                     raise
                 return None
 
-        def most(_: CommitError) -> int:
+        def most_retries(_: CommitError) -> int:
             return _backoff(tries[-1]).num_retries if retries is None else retries
 
-        return run_with_retries(once, most)
+        return run_with_retries(run_once, most_retries)
 
     def _statement_transactions(self) -> StatementTransactions:
         begin = partial(_tables, self.spark, self.catalog)

@@ -20,11 +20,11 @@ class TablesSoFar(Protocol):
 
     @property
     @abstractmethod
-    def made(self) -> Sequence[Identifier]:
+    def made_tables(self) -> Sequence[Identifier]:
         """The tables that it makes."""
 
     @abstractmethod
-    def loaded(self, identifier: Identifier) -> LoadedTable:
+    def loaded_table(self, identifier: Identifier) -> LoadedTable:
         """Return a table with the changes so far."""
 
     @abstractmethod
@@ -58,11 +58,11 @@ class TransactionCatalog(Catalog):
 
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
         levels = parse_namespace(namespace)
-        made = [name for name in self._tables.made if name[:-1] == levels]
+        made = [name for name in self._tables.made_tables if name[:-1] == levels]
         return sorted({*self._below.list_tables(namespace), *made})
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
-        return self._tables.loaded(parse_table_identifier(identifier))
+        return self._tables.loaded_table(parse_table_identifier(identifier))
 
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         try:
@@ -88,11 +88,11 @@ class TransactionCatalog(Catalog):
     def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
         staged = self.stage_table(identifier, metadata)
         self._tables.make_empty(staged)
-        return self._tables.loaded(staged.identifier)
+        return self._tables.loaded_table(staged.identifier)
 
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         name = parse_table_identifier(identifier)
-        if name in self._tables.made:
+        if name in self._tables.made_tables:
             raise TableAlreadyExistsError(f"the transaction has made the table {shown(name)}")
         return self._below.stage_table(name, metadata)
 

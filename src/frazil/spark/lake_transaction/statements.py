@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from frazil.spark.lake_transaction.tables import JoinedTables
     from frazil.spark.lake_transaction.transaction import LakeTransaction, is_control
     from frazil.spark.sql.context import CurrentNamespace
-    from frazil.spark.sql.results import nothing
+    from frazil.spark.sql.results import empty_result
     from frazil.spark.words import WordReader
     from frazil.table.conflicts.validation import Isolation
 else:
     LakeTransaction, is_control = later(
         "frazil.spark.lake_transaction.transaction", "LakeTransaction", "is_control"
     )
-    nothing = later("frazil.spark.sql.results", "nothing")
+    empty_result = later("frazil.spark.sql.results", "empty_result")
     WordReader = later("frazil.spark.words", "WordReader")
 
 
@@ -117,7 +117,7 @@ class StatementTransactions:
         Raises:
             ValidationError: an earlier part has failed, or another one runs.
         """
-        with self._alone():
+        with self._run_alone():
             yield from self._part()
 
     def _part(self) -> Iterator[None]:
@@ -152,7 +152,7 @@ class StatementTransactions:
         if not controls(statement):
             return None
         reader = WordReader(statement)
-        with self._alone():
+        with self._run_alone():
             if reader.takes("COMMIT"):
                 _end_words(reader)
                 self._commit()
@@ -161,12 +161,12 @@ class StatementTransactions:
                 self._take("ROLLBACK").rollback()
             else:
                 self._begin_one(_isolation(reader))
-        return nothing(self._spark)
+        return empty_result(self._spark)
 
     # -- parts -----------------------------------------------------------------------------------
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _run_alone(self) -> Iterator[None]:
         """Have nothing else of a transaction of all threads run."""
         running = self._running
         if running is None:

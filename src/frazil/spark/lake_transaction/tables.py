@@ -71,7 +71,7 @@ class JoinedTables:
         return (*self._joined, *self._new)
 
     @property
-    def made(self) -> Sequence[Identifier]:
+    def made_tables(self) -> Sequence[Identifier]:
         """The tables that the transaction makes."""
         return tuple(self._new)
 
@@ -86,7 +86,7 @@ class JoinedTables:
         port = self._port(parse_table_identifier(identifier))
         return TransactionTable(self.catalog, port, port.metadata_location)
 
-    def loaded(self, identifier: Identifier) -> LoadedTable:
+    def loaded_table(self, identifier: Identifier) -> LoadedTable:
         """Return a table with the changes so far, as a catalog does."""
         port = self._port(identifier)
         return LoadedTable(identifier, port.metadata, port.metadata_location, port.io)

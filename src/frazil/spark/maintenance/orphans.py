@@ -93,7 +93,7 @@ def remove_orphan_files(
             )
     prepare_session(table.spark)
     on_cluster = _OnCluster(table.spark, table.io, search)
-    source = on_cluster.listed(beginning) if files is None and beginning else files
+    source = on_cluster.listed_files(beginning) if files is None and beginning else files
     assert source is not None
     with ExitStack() as kept:
         return on_cluster.run(table, source, is_dry_run=is_dry_run, kept=kept)
@@ -110,7 +110,7 @@ class _OnCluster:
     def run(
         self, table: SparkHandlePort, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
     ) -> OrphanFilesResult:
-        keyed = _keeping(map_batches(source, partial(_candidates, self.search), _KEYED), kept)
+        keyed = _persist(map_batches(source, partial(_candidates, self.search), _KEYED), kept)
         count = keyed.count()
         loaded = table.refresh()
         reachable = reachable_metadata(self.io, loaded)
@@ -129,10 +129,10 @@ class _OnCluster:
         else:
             spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
             delete = partial(delete_some, self.io, self.search.delete_threads)
-            done = _keeping(map_batches(spread, delete, _DELETED), kept)
+            done = _persist(map_batches(spread, delete, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
 
-    def listed(self, beginning: Beginning) -> DataFrame:
+    def listed_files(self, beginning: Beginning) -> DataFrame:
         """The files below the folder; executors list what is below its upper levels."""
         upper = spark_frame(self.spark, arrow_of(beginning.files))
         rows = pa.table({"folder": pa.array(beginning.folders, pa.string())})
@@ -156,21 +156,21 @@ class _OnCluster:
         most = max(count, sum(each or 0 for each in held))
         parts = max(shuffle_partitions(self.spark), -(-most // costs.PATHS_A_BUCKET))
         here = candidates.withColumn(_IS_REACHED, F.lit(False))
-        there = self._reached(table, reachable).withColumn(_IS_REACHED, F.lit(True))
+        there = self._reached_paths(table, reachable).withColumn(_IS_REACHED, F.lit(True))
         both = here.unionByName(there, allowMissingColumns=True).select(*_COMPARED)
         spread = both.repartition(parts, "key")
         compared = map_batches(spread, partial(_compare, self.search), _UNREACHED)
-        unreached = _keeping(compared, kept)
+        unreached = _persist(compared, kept)
         conflicts = unreached.select(CONFLICT).where(f"{CONFLICT} is not null").distinct()
         told = [row[0] for row in conflicts.limit(100).collect()]
         probe = pl.DataFrame({CONFLICT: told}, schema={CONFLICT: pl.String()})
         keeps_conflicts = len(self.search.orphans(probe)) == len(probe)
         return unreached if keeps_conflicts else unreached.where(f"{CONFLICT} is null")
 
-    def _reached(self, table: LoadedTable, reachable: ReachableMetadata) -> DataFrame:
+    def _reached_paths(self, table: LoadedTable, reachable: ReachableMetadata) -> DataFrame:
         cluster = Cluster(spark=self.spark, io=self.io)
         live = [each for each in reachable.manifests if each.has_live_files]
-        reached = partial(_reached, self.search.paths)
+        reached = partial(_live_paths, self.search.paths)
         files = cluster.made_of_entries(live, table.metadata, reached, columns_of(COMPARABLE))
         own = self.search.paths.parts(pl.Series("path", sorted(reachable.paths), pl.String()))
         return spark_frame(self.spark, arrow_of(own)).union(files)
@@ -208,7 +208,7 @@ def _candidates(
         yield from arrow_of(found.with_columns(keys)).to_batches()
 
 
-def _reached(paths: ComparablePaths, entries: pl.DataFrame) -> pl.DataFrame:
+def _live_paths(paths: ComparablePaths, entries: pl.DataFrame) -> pl.DataFrame:
     """The comparable paths of live entries."""
     live = entries.filter(pl.col("status") != int(EntryStatus.DELETED))
     return paths.parts(live["file_path"])
@@ -255,7 +255,7 @@ def file_list_of(given: DataFrame) -> DataFrame:
     )
 
 
-def _keeping(frame: DataFrame, kept: ExitStack) -> DataFrame:
+def _persist(frame: DataFrame, kept: ExitStack) -> DataFrame:
     """The frame, computed once until the end."""
     # On disk: it is read from end to end, and may be as long as a listing of the store.
     persisted = frame.persist(StorageLevel.DISK_ONLY)

@@ -65,7 +65,7 @@ def entry_rows(
         tasks: a row a manifest.
     """
     if table == "holdings" or not HAS_ARROW_FUNCTIONS:
-        read = partial(_whole, io, tables, table, columns, support)
+        read = partial(_whole_rows, io, tables, table, columns, support)
         return map_items(tasks, read, spark_schema(columns, support))
     place = I.NestedField(0, _PLACE, _PLACE_TYPE, required=True)
     plain = I.StructType((*without_maps(columns).fields, place))
@@ -117,7 +117,7 @@ def batches_of(
         yield record_batch(piece, columns, support)
 
 
-def _whole(
+def _whole_rows(
     io: FileIO,
     tables: EntryTables,
     table: EntryTable,

@@ -67,23 +67,25 @@ class MetadataFrames(OnDriver):
 
     def history(self) -> DataFrame:
         """made_current_at, snapshot_id, parent_id, is_current_ancestor."""
-        return self._local(self._inspector.history(), columns.HISTORY)
+        return self._local_frame(self._inspector.history(), columns.HISTORY)
 
     def metadata_log_entries(self) -> DataFrame:
         """timestamp, file, latest_snapshot_id, latest_schema_id, latest_sequence_number."""
-        return self._local(self._inspector.metadata_log_entries(), columns.METADATA_LOG_ENTRIES)
+        return self._local_frame(
+            self._inspector.metadata_log_entries(), columns.METADATA_LOG_ENTRIES
+        )
 
     def snapshots(self) -> DataFrame:
         """committed_at, snapshot_id, parent_id, operation, manifest_list, summary."""
-        return self._local(self._inspector.snapshots(), columns.SNAPSHOTS)
+        return self._local_frame(self._inspector.snapshots(), columns.SNAPSHOTS)
 
     def refs(self) -> DataFrame:
         """name, type, snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep, …"""
-        return self._local(self._inspector.refs(), columns.REFS)
+        return self._local_frame(self._inspector.refs(), columns.REFS)
 
     def manifests(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Return the manifests of a snapshot, with counts and partition summaries."""
-        return self._local(self._inspector.manifests(**moment), columns.MANIFESTS)
+        return self._local_frame(self._inspector.manifests(**moment), columns.MANIFESTS)
 
     def entries(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
         """Return the manifest entries of a snapshot, those of removed files too."""
@@ -108,7 +110,7 @@ class MetadataFrames(OnDriver):
         shown = columns.partitions_struct(tables.partition)
         if is_planned_here(manifests):
             holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
-            return self._local(partitions_frame(holdings, self._metadata), shown)
+            return self._local_frame(partitions_frame(holdings, self._metadata), shown)
         return partitions_of(self._cluster, manifests, tables, self._metadata)
 
     def position_deletes(self, **moment: Unpack[SnapshotChoice]) -> DataFrame:
@@ -142,25 +144,25 @@ class MetadataFrames(OnDriver):
     def all_manifests(self) -> DataFrame:
         """Return the manifests of every snapshot, with the snapshot that refers to them."""
         if len(self._metadata.snapshots) <= costs.LISTED_SNAPSHOTS:
-            return self._local(self._inspector.all_manifests(), columns.ALL_MANIFESTS)
+            return self._local_frame(self._inspector.all_manifests(), columns.ALL_MANIFESTS)
         tables = ManifestTables.of(self._metadata)
         return self._cluster.manifests(self._metadata.snapshots, tables, columns.ALL_MANIFESTS)
 
     def all_entries(self) -> DataFrame:
         """Return the entries of every manifest that some snapshot has."""
-        return self._all("entries", _ANY)
+        return self._all_entries("entries", _ANY)
 
     def all_files(self) -> DataFrame:
         """Data and delete files of every snapshot; a file may come more than once."""
-        return self._all("files", _ANY)
+        return self._all_entries("files", _ANY)
 
     def all_data_files(self) -> DataFrame:
         """Data files of every snapshot; a file may come more than once."""
-        return self._all("files", _DATA)
+        return self._all_entries("files", _DATA)
 
     def all_delete_files(self) -> DataFrame:
         """Delete files of every snapshot; a file may come more than once."""
-        return self._all("files", _DELETES)
+        return self._all_entries("files", _DELETES)
 
     # -- where they are read ----
 
@@ -194,9 +196,9 @@ class MetadataFrames(OnDriver):
             table=table,
             columns=self._columns(table),
             support=type_support(self._spark),
-        ).of(manifests, counts)
+        ).rows_of(manifests, counts)
 
-    def _all(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
+    def _all_entries(self, table: EntryTable, contents: frozenset[ManifestContent]) -> DataFrame:
         snapshots = self._metadata.snapshots
         if len(snapshots) <= costs.LISTED_SNAPSHOTS:
             manifests = self._inspector.all_manifests_once()
@@ -213,7 +215,7 @@ class MetadataFrames(OnDriver):
             if table == "files"
             else (tables.entries, tables.no_entries())
         )
-        return self._local(read_all(one, none, self._io, manifests), self._columns(table))
+        return self._local_frame(read_all(one, none, self._io, manifests), self._columns(table))
 
     def _read(self, table: EntryTable, tasks: DataFrame) -> DataFrame:
         tables = EntryTables.of(self._metadata)
@@ -223,7 +225,7 @@ class MetadataFrames(OnDriver):
         of = columns.files_struct if table == "files" else columns.entries_struct
         return of(self._metadata.schema, columns.partition_struct_type(self._metadata))
 
-    def _local(self, frame: pl.DataFrame, shown: I.StructType) -> DataFrame:
+    def _local_frame(self, frame: pl.DataFrame, shown: I.StructType) -> DataFrame:
         return dataframe_of(self._spark, frame, shown, type_support(self._spark))
 
 
@@ -313,7 +315,7 @@ class PlacedRows:
     columns: I.StructType
     support: SparkTypeSupport
 
-    def of(self, manifests: Sequence[ManifestFile], counts: Sequence[int]) -> DataFrame:
+    def rows_of(self, manifests: Sequence[ManifestFile], counts: Sequence[int]) -> DataFrame:
         """Its rows, as many as a manifest list says; executors decode what is asked for.
 
         Args:
@@ -328,7 +330,7 @@ class PlacedRows:
         )
         numbers = F.sequence(F.lit(0).cast("bigint"), F.col("count") - 1)
         rows = spread_items(self.spark, items).select(_TASK, F.explode(numbers).alias(ROW))
-        plain = self._plain
+        plain = self._plain_columns
         look_up = _function(self._reader("plain", plain, manifests, counts), plain, self.support)
         rows = rows.select(_TASK, look_up(F.col(_TASK), F.col(ROW)).alias(_PLAIN))
         maps = I.StructType(self.tables.maps_columns)
@@ -352,7 +354,7 @@ class PlacedRows:
         return found.alias(column.name, metadata=metadata)
 
     @property
-    def _plain(self) -> I.StructType:
+    def _plain_columns(self) -> I.StructType:
         return I.StructType((*without_maps(self.columns).fields, _ROW_FIELD))
 
     def _reader(
@@ -428,11 +430,11 @@ class _Reader:
         for (task,), members in asked.group_by("task", maintain_order=True):
             values = _values_of(self, int(str(task)))
             found.append(values[members[ROW]].with_columns(members["nth"]))
-        ordered = pl.concat(found).sort("nth").drop("nth") if found else self.none()
+        ordered = pl.concat(found).sort("nth").drop("nth") if found else self.empty_frame()
         batch = record_batch(ordered, self.columns, self.support)
         return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
 
-    def none(self) -> pl.DataFrame:
+    def empty_frame(self) -> pl.DataFrame:
         """Values without rows."""
         if self.what == "maps":
             return self.tables.no_maps()

@@ -62,7 +62,7 @@ class ImportFiles:
 
     def run(self, port: SparkHandlePort) -> AddFilesResult:
         """Run it, with the name mapping that the files need; see `TableMaintenance.add_files`."""
-        with port.together() as together:
+        with port.in_one_commit() as together:
             base = together.newest()
             target = destination(port.spark, base, self.options.branch)
             together.head(target, base)

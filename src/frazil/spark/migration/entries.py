@@ -355,9 +355,9 @@ def check_calendar(footer: pq.FileMetaData, leaves: Sequence[FooterColumn]) -> N
             )
 
 
-def _is_julian(told: Mapping[bytes, bytes]) -> bool:
-    version = told.get(_VERSION)
-    return _LEGACY in told or (version is not None and version < _FIRST_CORRECT)
+def _is_julian(footer_metadata: Mapping[bytes, bytes]) -> bool:
+    version = footer_metadata.get(_VERSION)
+    return _LEGACY in footer_metadata or (version is not None and version < _FIRST_CORRECT)
 
 
 def _smallest(footer: pq.FileMetaData, index: int) -> list[Any]:

@@ -91,18 +91,18 @@ class Importer:
             source.file_format,
             is_case_sensitive=is_case_sensitive(self.spark),
         )
-        found = self._found(maker, chosen)
+        found = self._find_all(maker, chosen)
         names = reduce(or_, (each.names for each in found), FileNames())
         return Imported([each.entry for each in found], names)
 
-    def _found(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found]:
+    def _find_all(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found]:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]
         files = files.select("path", *columns)
         self._refuse_required_nulls(maker, files)
         return work_on(
             self.spark,
             files.rows(),
-            partial(_found, maker),
+            partial(_find_file, maker),
             found_wire(maker.partition_type),
             cost=costs.REMOTE_FOOTERS,
             units=len(files),
@@ -121,6 +121,6 @@ class Importer:
                 )
 
 
-def _found(maker: EntryMaker, file: Sequence[str]) -> Found:
+def _find_file(maker: EntryMaker, file: Sequence[str]) -> Found:
     """Given a file's path and what its partition is made of."""
     return maker.find(file[0], maker.partition_of(file[1:]))

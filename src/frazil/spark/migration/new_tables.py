@@ -65,8 +65,8 @@ def snapshot_table(
     ignore_missing_files: bool = False,
 ) -> LoadedTable:
     """Make a table over the files of a Spark table, which keeps them: see `Lake.snapshot_table`."""
-    identifier = _free(catalog, name)
-    found = _usable(spark_table(spark, source))
+    identifier = _free_identifier(catalog, name)
+    found = _check_usable(spark_table(spark, source))
     place = (
         catalog.default_table_location(identifier)
         if location is None
@@ -95,7 +95,7 @@ def migrate(
     ignore_missing_files: bool = False,
 ) -> LoadedTable:
     """Make a table of a Spark table's name and files, in its place: see `Lake.migrate`."""
-    found = _usable(spark_table(spark, source))
+    found = _check_usable(spark_table(spark, source))
     if found.is_managed:
         raise UnsupportedError(
             f"{found} is a managed table: Spark moves its files when it is renamed, and deletes "
@@ -103,7 +103,7 @@ def migrate(
             f"snapshot_table({str(found)!r}, …) to read it as Iceberg, or migrate a table that was "
             "made with LOCATION"
         )
-    identifier = _free(catalog, (found.database, found.name))
+    identifier = _free_identifier(catalog, (found.database, found.name))
     own = {**_copy_of_properties(found), **(properties or {}), "migrated": "true"}
     metadata = _metadata(found, found.location, own)
     backup = replace(found, name=backup_table_name or found.name + BACKUP_SUFFIX)
@@ -117,11 +117,11 @@ def migrate(
             _rename(spark, backup, found)
         raise
     if drop_backup:
-        spark.sql(f"DROP TABLE {backup.quoted}")
+        spark.sql(f"DROP TABLE {backup.sql_name}")
     return table
 
 
-def _free(catalog: Catalog, name: str | Sequence[str]) -> Identifier:
+def _free_identifier(catalog: Catalog, name: str | Sequence[str]) -> Identifier:
     identifier = parse_table_identifier(name)
     if not catalog.namespace_exists(identifier[:-1]):
         raise NoSuchNamespaceError(
@@ -132,7 +132,7 @@ def _free(catalog: Catalog, name: str | Sequence[str]) -> Identifier:
     return identifier
 
 
-def _usable(table: SparkTable) -> SparkTable:
+def _check_usable(table: SparkTable) -> SparkTable:
     if table.is_bucketed:
         raise UnsupportedError(
             f"{table} is bucketed, in a way that only Spark's own tables have: write its rows into "
@@ -180,7 +180,7 @@ def _create(
 
 def _rename(spark: SparkSession, table: SparkTable, new: SparkTable) -> None:
     try:
-        spark.sql(f"ALTER TABLE {table.quoted} RENAME TO {quoted_name((new.database, new.name))}")
+        spark.sql(f"ALTER TABLE {table.sql_name} RENAME TO {quoted_name((new.database, new.name))}")
     except PySparkException as error:
         text = str(error)
         if "ALREADY_EXISTS" in text:

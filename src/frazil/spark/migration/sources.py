@@ -82,7 +82,7 @@ class SparkTable:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def quoted(self) -> str:
+    def sql_name(self) -> str:
         """The name in SQL."""
         return quoted_name((SESSION_CATALOG, self.database, self.name))
 
@@ -198,9 +198,9 @@ def files_of_table(
         ValidationError: a file lies in no partition that the catalog knows.
     """
     refuse_other_formats(io, table.location, str(table))
-    spark.catalog.refreshTable(table.quoted)
+    spark.catalog.refreshTable(table.sql_name)
     # Spark tells URIs, and paths in metadata are literal.
-    paths = [normalize_location(unquote(uri)) for uri in spark.table(table.quoted).inputFiles()]
+    paths = [normalize_location(unquote(uri)) for uri in spark.table(table.sql_name).inputFiles()]
     frame = pl.DataFrame({"path": paths}, schema={"path": pl.String()})
     if not table.partition_columns:
         return SourceFiles((), frame)
@@ -252,7 +252,7 @@ def _of_another_format(name: str, kind: str) -> UnsupportedError:
 def _known_partitions(spark: SparkSession, table: SparkTable) -> set[str] | None:
     """The partitions as the catalog writes them; None where it keeps none."""
     try:
-        return {row[0] for row in spark.sql(f"SHOW PARTITIONS {table.quoted}").collect()}
+        return {row[0] for row in spark.sql(f"SHOW PARTITIONS {table.sql_name}").collect()}
     except PySparkException:
         return None
 
@@ -289,7 +289,7 @@ def _location_of(spark: SparkSession, table: SparkTable, partition: str) -> str:
     values = ", ".join(
         f"{quoted_name([unescape_folder(name)])} = {_sql_text(text)}" for name, _, text in pairs
     )
-    statement = f"DESCRIBE TABLE EXTENDED {table.quoted} PARTITION ({values})"
+    statement = f"DESCRIBE TABLE EXTENDED {table.sql_name} PARTITION ({values})"
     rows = spark.sql(statement).collect()
     [place] = [row["data_type"] for row in rows if row["col_name"] == "Location"][:1]
     return normalize_location(str(place))

@@ -27,18 +27,18 @@ _COLUMNS: Final = "UnresolvedSubqueryColumnAliases"
 _RELATIONS: Final = frozenset({"UnresolvedRelation", "RelationTimeTravel"})
 
 
-def marked(machine: Machine, plan: Any, names: Collection[str]) -> Any:
+def with_marked_columns(machine: Machine, plan: Any, names: Collection[str]) -> Any:
     """Return a plan whose columns of some names are marked as hidden."""
     named = (
         (each, str(each.name()), _as_hidden(machine, each) if str(each.name()) in names else None)
         for each in elements(plan.output())
     )
-    return _anew(machine, plan, named)
+    return _projection(machine, plan, named)
 
 
-def hidden(machine: Machine, plan: Any) -> Any:
+def with_hidden_columns(machine: Machine, plan: Any) -> Any:
     """Return a plan whose marked columns are found by their names alone."""
-    shown, tagged = _apart(plan)
+    shown, tagged = _shown_and_marked(plan)
     made = machine.catalyst.plans.logical.Project(machine.sequence(shown), plan)
     made.setTagValue(machine.hidden_tag, machine.sequence(tagged))
     return made
@@ -86,8 +86,10 @@ def rows_with_hidden(
     frame: Any = rows
     plan = frame._jdf.queryExecution().analyzed()
     if not names:
-        return machine.named(plan, name)
-    return hidden(machine, machine.named(marked(machine, plan, names), name))
+        return machine.named_plan(plan, name)
+    return with_hidden_columns(
+        machine, machine.named_plan(with_marked_columns(machine, plan, names), name)
+    )
 
 
 @dataclass(slots=True)
@@ -133,7 +135,7 @@ def each_place(machine: Machine, plans: Any, deleted: DeletedPlaces) -> Any:
     return _Places(machine, plans, deleted)
 
 
-def _apart(plan: Any) -> tuple[list[Any], list[Any]]:
+def _shown_and_marked(plan: Any) -> tuple[list[Any], list[Any]]:
     """The columns of a plan that are shown, and those that are marked."""
     shown: list[Any] = []
     tagged: list[Any] = []
@@ -142,7 +144,7 @@ def _apart(plan: Any) -> tuple[list[Any], list[Any]]:
     return shown, tagged
 
 
-def _anew(machine: Machine, plan: Any, columns: Iterator[tuple[Any, str, Any]]) -> Any:
+def _projection(machine: Machine, plan: Any, columns: Iterator[tuple[Any, str, Any]]) -> Any:
     """A plan with columns of its own: of which, by what name, and with what metadata."""
     made = [_alias(machine, column, name, None, metadata) for column, name, metadata in columns]
     return machine.catalyst.plans.logical.Project(machine.sequence(made), plan)
@@ -209,12 +211,16 @@ class _Places(JavaObject):
         if not found.get().resolved():
             # It is no lake's, and has another name.
             return found.get()
-        plan = self._own(found.get(), names)
-        return None if plan is None else hidden(self.machine, self._named(plan, found.get(), alias))
+        plan = self._own_columns(found.get(), names)
+        return (
+            None
+            if plan is None
+            else with_hidden_columns(self.machine, self._aliased_plan(plan, found.get(), alias))
+        )
 
-    def _own(self, plan: Any, names: Sequence[str] | None) -> Any:
+    def _own_columns(self, plan: Any, names: Sequence[str] | None) -> Any:
         """A plan's rows in columns of their own; None where others are named than there are."""
-        shown, tagged = _apart(plan)
+        shown, tagged = _shown_and_marked(plan)
         said = [str(each.name()) for each in shown] if names is None else names
         if len(said) != len(shown):
             return None
@@ -226,15 +232,15 @@ class _Places(JavaObject):
             plan = catalyst.plans.logical.Filter(catalyst.expressions.Not(column), plan)
             named = [(each, name) for each, name in named if each is not column]
             column = None
-        made = _anew(self.machine, plan, ((each, name, None) for each, name in named))
+        made = _projection(self.machine, plan, ((each, name, None) for each, name in named))
         new = (int(each.exprId().id()) for each in elements(made.output()) if _is_deleted(each))
         self._deleted.ids.append(None if column is None else next(new))
         return made
 
-    def _named(self, plan: Any, before: Any, alias: str | None) -> Any:
+    def _aliased_plan(self, plan: Any, before: Any, alias: str | None) -> Any:
         """A plan below an alias, or below the name that another one has."""
         if alias is not None:
-            return self.machine.named(plan, (alias,))
+            return self.machine.named_plan(plan, (alias,))
         return self.machine.catalyst.plans.logical.SubqueryAlias(before.identifier(), plan)
 
     class Java:

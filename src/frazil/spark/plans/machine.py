@@ -213,7 +213,7 @@ class Machine:
             made = made.updated(key, value)
         return made
 
-    def named(self, plan: Any, names: Sequence[str]) -> Any:
+    def named_plan(self, plan: Any, names: Sequence[str]) -> Any:
         """Return a plan whose columns are found by the name of a table, with all before it, too."""
         *qualifier, last = names
         alias = self.catalyst.AliasIdentifier(last, self.name_parts(qualifier))
@@ -223,11 +223,11 @@ class Machine:
         """Return the DataFrame of a plan, which is analysed."""
         return DataFrame(self.sql.classic.Dataset.ofRows(session, plan), spark)
 
-    def sparks(self, exception: Any) -> Py4JJavaError:
+    def spark_error(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""
         return _OwnError(str(exception.getMessage()), exception)
 
-    def raised(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:
+    def py4j_error(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine for an error: Spark's own, or a new one.
 
         Args:
@@ -236,24 +236,26 @@ class Machine:
         """
         exception = getattr(error, "java_exception", getattr(error, "_origin", None))
         if exception is None:
-            return self.sparks(self._made(_text(error), None, declared))
+            return self.spark_error(self._own_exception(_text(error), None, declared))
         name = str(exception.getClass().getSimpleName())
         if name in declared or self._is_a(exception, "java.lang.RuntimeException"):
-            return self.sparks(exception)
+            return self.spark_error(exception)
         is_sparks = self._is_a(exception, "org.apache.spark.SparkThrowable")
         if not is_sparks or exception.getCondition() is None:
-            return self.sparks(self._made(str(exception.getMessage()), exception, declared))
-        return self.sparks(self._copied(exception, declared))
+            return self.spark_error(
+                self._own_exception(str(exception.getMessage()), exception, declared)
+            )
+        return self.spark_error(self._copied_exception(exception, declared))
 
     def _is_a(self, exception: Any, kind: str) -> bool:
         return bool(is_instance_of(self.gateway, exception, kind))
 
-    def _made(self, text: str, cause: Any, declared: Sequence[str]) -> Any:
+    def _own_exception(self, text: str, cause: Any, declared: Sequence[str]) -> Any:
         """An exception of Spark's with a text of ours."""
         parameters = self.empty_map().updated("errorMessage", text)
         return self._of_spark(_OWN_WORDS, parameters, cause, (), declared)
 
-    def _copied(self, exception: Any, declared: Sequence[str]) -> Any:
+    def _copied_exception(self, exception: Any, declared: Sequence[str]) -> Any:
         """An exception of Spark's with the same words, of a class that may be raised."""
         parameters = self.empty_map()
         given = exception.getMessageParameters()
@@ -288,7 +290,7 @@ class Machine:
         name = ".".join(f"`{part}`" for part in parts)
         parameters = self.empty_map().updated("relationName", name).updated("searchPath", name)
         made = self._of_spark("TABLE_OR_VIEW_NOT_FOUND", parameters, None, (), ("ParseException",))
-        return self.sparks(made)
+        return self.spark_error(made)
 
 
 def machine_of(spark: SparkSession) -> Machine:
@@ -388,17 +390,17 @@ def answers(*declared: str) -> Callable[[Call], Call]:
         declared: the checked exceptions that it may raise there.
     """
 
-    def decorated(method: Call) -> Call:
+    def decorate(method: Call) -> Call:
         @wraps(method)
         def call(self: Any, *args: Any) -> Any:
             try:
                 return method(self, *args)
             except Exception as error:
-                raise self.machine.raised(error, declared) from error
+                raise self.machine.py4j_error(error, declared) from error
 
         return call  # type: ignore[return-value]
 
-    return decorated
+    return decorate
 
 
 def _text(error: BaseException) -> str:

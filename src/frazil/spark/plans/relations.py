@@ -58,7 +58,7 @@ class PlannedRelation:
 
     def key(self, machine: Machine) -> Any:
         """Return the node with its alias."""
-        return self.node if self.alias is None else machine.named(self.node, (self.alias,))
+        return self.node if self.alias is None else machine.named_plan(self.node, (self.alias,))
 
 
 def relations_in(machine: Machine, plan: Any, *, node_by_node: bool) -> list[PlannedRelation]:
@@ -90,7 +90,7 @@ Rows = Sequence[tuple[PlannedRelation, Any]]
 """Plans, with relations that they stand for."""
 
 
-def replaced(
+def replace_relations(
     machine: Machine,
     plan: Any,
     rows: Rows,
@@ -115,7 +115,7 @@ def replaced(
 
 @dataclass(frozen=True, slots=True)
 class _Replacing:
-    """What is replaced; the arguments are those of `replaced`."""
+    """What is replaced; the arguments are those of `replace_relations`."""
 
     machine: Machine
     rows: Rows
@@ -127,19 +127,19 @@ class _Replacing:
         A query with CTEs of its own is done apart: names in it may be those of its CTEs.
         """
         if _WITH not in plan.toString():
-            return self._here(plan, ctes)
+            return self._replace_here(plan, ctes)
         if _kind(plan) == _SCOPE:
-            return self._with(plan, ctes)
+            return self._replace_in_with(plan, ctes)
         left_out, put_in = [], []
         for number, node in enumerate(_withs(plan)):
-            place = _unresolved(self.machine, (_BETWEEN, str(number)))
+            place = _unresolved_relation(self.machine, (_BETWEEN, str(number)))
             left_out.append((node, place))
-            put_in.append((place, self._with(node, ctes)))
+            put_in.append((place, self._replace_in_with(node, ctes)))
         outer = plan.transformDownWithSubqueries(self.machine.mapping(left_out))
-        done = self._here(outer, ctes)
+        done = self._replace_here(outer, ctes)
         return done.transformUpWithSubqueries(self.machine.mapping(put_in))
 
-    def _here(self, plan: Any, ctes: frozenset[str]) -> Any:
+    def _replace_here(self, plan: Any, ctes: frozenset[str]) -> Any:
         """A plan without CTEs of its own."""
         here = [
             (each, made)
@@ -158,7 +158,7 @@ class _Replacing:
                 plan = plan.transformUpWithSubqueries(self.machine.mapping(found))
         return plan
 
-    def _with(self, node: Any, ctes: frozenset[str]) -> Any:
+    def _replace_in_with(self, node: Any, ctes: frozenset[str]) -> Any:
         """A query with CTEs, each of which sees those before it."""
         done = []
         for cte, name, own in _scopes_of(node, ctes):
@@ -188,7 +188,7 @@ def _in_scopes(
         return
     for parts, alias in read:
         if len(parts) > 1 or parts[0].lower() not in ctes:
-            yield PlannedRelation(parts, _unresolved(machine, parts), alias=alias)
+            yield PlannedRelation(parts, _unresolved_relation(machine, parts), alias=alias)
 
 
 def _in_text(text: str) -> list[tuple[tuple[str, ...], str | None]] | None:
@@ -216,7 +216,7 @@ def _in_nodes(
             yield found
         return
     above = str(node.identifier().name()) if kind == _ALIAS else None
-    for below in _below(node):
+    for below in _children(node):
         yield from _in_nodes(machine, below, ctes, node_by_node, above)
 
 
@@ -240,7 +240,7 @@ def _relation(node: Any, kind: str, alias: str | None) -> PlannedRelation | None
     )
 
 
-def _unresolved(machine: Machine, parts: Sequence[str]) -> Any:
+def _unresolved_relation(machine: Machine, parts: Sequence[str]) -> Any:
     """A relation of that name without options."""
     kind = machine.catalyst.analysis.UnresolvedRelation
     return kind(machine.name_parts(parts), machine.no_options, False)
@@ -261,11 +261,11 @@ def _withs(plan: Any) -> Iterator[Any]:
     if _kind(plan) == _SCOPE:
         yield plan
         return
-    for below in _below(plan):
+    for below in _children(plan):
         yield from _withs(below)
 
 
-def _below(plan: Any) -> Iterator[Any]:
+def _children(plan: Any) -> Iterator[Any]:
     for nodes in (plan.children(), plan.innerChildren()):
         for place in range(nodes.size()):
             yield nodes.apply(place)

@@ -84,14 +84,14 @@ class _MarkedPlaces(JavaObject):
         found = node.getTagValue(self.machine.table_mark)
         made = None
         if found.isDefined():
-            made = self._marked(node, str(found.get()))
+            made = self._marked_plan(node, str(found.get()))
         elif _kind(node) == _ALIAS:
-            made = self._aliased(node)
+            made = self._aliased_plan(node)
         if made is not None:
             return made
         return node if default is None else default.apply(node)
 
-    def _marked(self, node: Any, text: str) -> Any:
+    def _marked_plan(self, node: Any, text: str) -> Any:
         at = next((n for n, each in enumerate(self._rows) if each[0] == text), None)
         if at is None:
             return None
@@ -111,18 +111,18 @@ class _MarkedPlaces(JavaObject):
             made = node.copy(node.identifier(), made)
         made.copyTagsFrom(node)
         made.setTagValue(self.machine.table_mark, text)
-        return self._above(made, node, len(old))
+        return self._plan_above(made, node, len(old))
 
-    def _aliased(self, node: Any) -> Any:
+    def _aliased_plan(self, node: Any) -> Any:
         """An alias below the node that tells hidden columns: Spark 4.1 looks through none."""
         below = node.child()
         if not below.getTagValue(self.machine.hidden_mark).isDefined():
             return None
         made = node.copy(node.identifier(), below.child())
         made.copyTagsFrom(node)
-        return self._above(made, node, below.output().size())
+        return self._plan_above(made, node, below.output().size())
 
-    def _above(self, plan: Any, before: Any, shown: int) -> Any:
+    def _plan_above(self, plan: Any, before: Any, shown: int) -> Any:
         """A plan's first columns, with all it tells of itself but which table it is of."""
         made = hidden_above(self.machine, plan, shown, before)
         made.unsetTagValue(self.machine.table_mark)

@@ -17,7 +17,7 @@ _CURRENT: Final = ("current_snapshot_id", I.LongType())
 _SOURCE: Final = ("source_snapshot_id", I.LongType())
 
 
-def _moving(change: Callable[[Table, Arguments], None]) -> Run:
+def _run_of_change(change: Callable[[Table, Arguments], None]) -> Run:
     """What tells the current snapshots before and after a change."""
 
     def run(caller: Caller, given: Arguments) -> list[Row]:
@@ -69,19 +69,19 @@ OF_SNAPSHOTS: Final = (
         "rollback_to_snapshot",
         [TABLE, required_parameter("snapshot_id", ArgumentKind.LONG)],
         [_PREVIOUS, _CURRENT],
-        _moving(lambda table, given: table.rollback_to_snapshot(given["snapshot_id"])),
+        _run_of_change(lambda table, given: table.rollback_to_snapshot(given["snapshot_id"])),
     ),
     procedure(
         "rollback_to_timestamp",
         [TABLE, required_parameter("timestamp", ArgumentKind.TIMESTAMP)],
         [_PREVIOUS, _CURRENT],
-        _moving(lambda table, given: table.rollback_to_timestamp(given["timestamp"])),
+        _run_of_change(lambda table, given: table.rollback_to_timestamp(given["timestamp"])),
     ),
     procedure(
         "set_current_snapshot",
         [TABLE, Parameter("snapshot_id", ArgumentKind.LONG), Parameter("ref")],
         [_PREVIOUS, _CURRENT],
-        _moving(
+        _run_of_change(
             lambda table, given: table.set_current_snapshot(given["snapshot_id"], ref=given["ref"])
         ),
         optional=["previous_snapshot_id"],

@@ -114,7 +114,7 @@ def arguments_of(signature: Signature, call: CallStatement, evaluate: Evaluate) 
 def _value(signature: Signature, parameter: Parameter, text: str, evaluate: Evaluate) -> Any:
     try:
         try:
-            value = _plain(sql_tree(text))
+            value = _literal_value(sql_tree(text))
         except _NoLiteralError:
             value = evaluate(text)
         return None if value is None else _READ[parameter.kind](value)
@@ -135,15 +135,15 @@ class _NoLiteralError(Exception):
     """An argument that Spark evaluates."""
 
 
-def _plain(node: exp.Expression) -> Any:
+def _literal_value(node: exp.Expression) -> Any:
     """The Python value of a literal, or of an array or map of literals."""
     node = without_parentheses(node)
     match node:
         case exp.Array():
-            return [_plain(part) for part in node.expressions]
+            return [_literal_value(part) for part in node.expressions]
         case exp.VarMap():
             keys, values = (
-                [_plain(part) for part in node.args[side].expressions]
+                [_literal_value(part) for part in node.args[side].expressions]
                 for side in ("keys", "values")
             )
             if len(keys) != len(values) or len(set(map(repr, keys))) != len(keys):

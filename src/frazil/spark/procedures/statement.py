@@ -48,7 +48,7 @@ def parse_call(text: str) -> CallStatement:
         reader = WordReader(text)
         reader.expect("CALL")
         *before, procedure = reader.names("the name of a procedure")
-        arguments = reader.inside()
+        arguments = reader.inner_reader()
         reader.finish()
         positional, named = _arguments(arguments)
     except SqlSyntaxError as error:
@@ -73,14 +73,14 @@ def _arguments(reader: WordReader) -> tuple[tuple[str, ...], tuple[tuple[str, st
         if reader.sees_after_one("=>"):
             name = reader.name("an argument")
             reader.expect("=>")
-            named.append((name, reader.until(",", "=>")))
+            named.append((name, reader.text_to(",", "=>")))
         elif named:
             raise ProcedureError(
-                f"{reader.until(',')} has no name and stands after the argument {named[-1][0]}: "
+                f"{reader.text_to(',')} has no name and stands after the argument {named[-1][0]}: "
                 "arguments without names come first"
             )
         else:
-            positional.append(reader.until(","))
+            positional.append(reader.text_to(","))
         if not reader.is_done:
             reader.expect(",")
             if reader.is_done:

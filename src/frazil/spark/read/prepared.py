@@ -123,7 +123,7 @@ class _ForgettableRead:
         columns = tuple(part.columns for part in read.parts)
         return cls(spark, tuple(soft(frame._jdf) for frame in frames), columns)
 
-    def again(self) -> PreparedRead | None:
+    def read_again(self) -> PreparedRead | None:
         """The read; None where it was forgotten."""
         found = [reference.get() for reference in self.rows]
         if None in found:
@@ -229,4 +229,4 @@ class PreparedReads:
 
     def _find(self, key: _ReadKey) -> PreparedRead | None:
         found = self._kept.get(key)
-        return found.again() if isinstance(found, _ForgettableRead) else found
+        return found.read_again() if isinstance(found, _ForgettableRead) else found

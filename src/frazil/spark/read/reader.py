@@ -199,7 +199,7 @@ class TableReader:
         )
 
     def _prepare(self, plan: ScanPlan, request: ReadRequest) -> PreparedRead:
-        return self._plan(plan, request).prepared()
+        return self._plan(plan, request).prepare()
 
     def _plan(self, plan: ScanPlan, request: ReadRequest) -> PlannedRead:
         note_read(self.metadata)
@@ -254,18 +254,18 @@ class PlannedRead:
         table = TableColumns(fields=plan.schema.fields, mapping=request.mapping)
         return cls(context, plan, request, key_schema(metadata, plan, keys, io), table)
 
-    def prepared(self) -> PreparedRead:
+    def prepare(self) -> PreparedRead:
         """The rows in the projection's columns; errors as of `of`."""
         projection = self.request.projection
         groups = delete_groups(self.plan)
         if not any(group.equality for group in groups):
             return self._read(self.plan, groups, projection, {})
-        left, positions = self._resolver.resolved(self.plan, groups)
+        left, positions = self._resolver.resolve(self.plan, groups)
         return self._read(left, delete_groups(left, positions), projection, positions)
 
     def delete_ways(self) -> Iterator[DeleteWay]:
         """How the deletes would be applied, by their figures and what is kept; none is read."""
-        resolved, left = self._resolver.foreseen(self.plan, delete_groups(self.plan))
+        resolved, left = self._resolver.foresee(self.plan, delete_groups(self.plan))
         yield from resolved
         for group in delete_groups(left):
             choices = [part.choice(self.context.io, self.schema) for part in group.equality]

@@ -184,7 +184,7 @@ class ScanGroup:
             deleted_by_keys(context, reading.schema, part, reading.table, seen)
             for part in self.group.equality
         )
-        by_position = (bitmaps.at(NAMED_PLACE) for bitmaps in all_bitmaps)
+        by_position = (bitmaps.deleted_at(NAMED_PLACE) for bitmaps in all_bitmaps)
         for gone in (*by_position, *by_keys):
             if keeps_deleted:
                 deleted.append(gone.only_deleted(rows))
@@ -374,7 +374,7 @@ def _kept_rows(scan: NativeScan | DataFrame, all_bitmaps: Sequence[Bitmaps]) -> 
     for bitmaps in all_bitmaps:
         if not isinstance(bitmaps, ArrayBitmaps):
             return None
-        rows = bitmaps.at(scan.place).without_deleted(rows)
+        rows = bitmaps.deleted_at(scan.place).without_deleted(rows)
     return rows
 
 

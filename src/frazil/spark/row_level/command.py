@@ -120,7 +120,7 @@ class Command(Start):
             rows,
             schema=target.written_schema,
             placement=placement,
-            expected=None if most_rows is None else target.expecting(most_rows),
+            expected=None if most_rows is None else target.expected_rows(most_rows),
         )
         self.written.extend(file.file_path for file in files)
         return files
@@ -159,7 +159,7 @@ class Command(Start):
         return written
 
     @contextmanager
-    def discarding(self) -> Iterator[None]:
+    def discard_on_failure(self) -> Iterator[None]:
         """Remove what was written where the block fails before its commit begins.
 
         From then on the commit itself knows which files go.

@@ -53,12 +53,12 @@ class Delete:
 
         tries: list[_Deletion] = []
 
-        def once() -> ChangeResult:
+        def run_once() -> ChangeResult:
             command = Command.begin(port, "delete", self.options)
             tries.append(_Deletion(command.condition(self.where, alias=self.alias)))
             return tries[-1].run(command)
 
-        return run_with_retries(once, lambda error: self._retries(port, error, tries))
+        return run_with_retries(run_once, lambda error: self._retries(port, error, tries))
 
     def _retries(self, port: SparkPort, error: CommitError, tries: Sequence[_Deletion]) -> int:
         """How often it is made again: on the new snapshot, as if it had come later.
@@ -92,12 +92,12 @@ class _Deletion:
         where = self.condition.implied
         every = command.target(command.spark, where)
         rest = every
-        with command.discarding():
+        with command.discard_on_failure():
             whole: list[int] = []
             if self.condition.is_exact:
                 files = every.plan.files
                 whole = [int(n) for n in files.filter(pl.col("all_rows_match"))["ordinal"]]
-                rest = every.where(~files["all_rows_match"])
+                rest = every.where_files(~files["all_rows_match"])
             return self._delete(command, every, rest, whole)
 
     def _delete(
@@ -105,12 +105,12 @@ class _Deletion:
     ) -> ChangeResult:
         """Delete files as a whole, and rows of the rest."""
         where = self.condition.implied
-        gone = every.only(whole).live_row_count if whole else 0
+        gone = every.restricted_to(whole).live_row_count if whole else 0
         figures = {"rows_read": rest.plan.record_count, "rows_deleted": gone}
         if not rest.plan.file_count:
             self.is_by_metadata = True
             return self._whole_files(command, every, whole, figures)
-        test = repeatable(rest, self.condition)
+        test = repeatable_test(rest, self.condition)
         if command.merges_on_read:
             deletes = deletes_of(command, rest, test)
             if not deletes.deleted_rows:
@@ -122,7 +122,7 @@ class _Deletion:
         counts = rows_by_file(rest, test)
         if not counts:
             return self._whole_files(command, every, whole, figures)
-        rewritten = rest.only(counts)
+        rewritten = rest.restricted_to(counts)
         kept = rows_not_matching(rewritten, test)
         placement = None if isinstance(test, AtPlaces) else in_place(command, rewritten)
         added = command.write(kept, rewritten, placement=placement)
@@ -156,7 +156,7 @@ class AtPlaces:
     places: DataFrame
     place: str
 
-    def joined(self, target: Target, how: str) -> DataFrame:
+    def joined_rows(self, target: Target, how: str) -> DataFrame:
         """Return the rows of a target beside the places, for places that are many."""
         return target.rows(lineage=True).join(self.places, self.place, how)
 
@@ -165,7 +165,7 @@ Test = Condition | AtPlaces
 """What tells the rows that a command is about."""
 
 
-def repeatable(target: Target, condition: Condition) -> Test:
+def repeatable_test(target: Target, condition: Condition) -> Test:
     """Return a test that gives the same rows at each look.
 
     A condition with a sub-query or the time of day is evaluated now, once.
@@ -190,7 +190,7 @@ def tested_by(test: Test) -> RowTest | None:
     """Return how rows that others add are tested; None where a later look may say otherwise.
 
     Args:
-        test: a condition that is `repeatable`, or the places that one has found.
+        test: a condition that is `repeatable_test`, or the places that one has found.
     """
     if isinstance(test, AtPlaces) or test.has_subquery:
         return None
@@ -215,29 +215,29 @@ CLOCKS: Final = (
 def rows_matching(target: Target, test: Test) -> DataFrame:
     """Return the rows of files that match, with their lineage."""
     if not isinstance(test, AtPlaces):
-        return test.matching(target.rows_without_places())
+        return test.matching_rows(target.rows_without_places())
     words = words_of_places(target, test.places)
-    rows = test.joined(target, "left_semi") if words is None else target.rows_at(words)
+    rows = test.joined_rows(target, "left_semi") if words is None else target.rows_at(words)
     return rows.select(*target.written_names)
 
 
 def rows_not_matching(target: Target, test: Test) -> DataFrame:
     """Return the other rows, with their lineage."""
     if not isinstance(test, AtPlaces):
-        return test.not_matching(target.rows_without_places()).select(*target.written_names)
+        return test.other_rows(target.rows_without_places()).select(*target.written_names)
     words = words_of_places(target, test.places)
-    rows = test.joined(target, "left_anti") if words is None else target.rows_but(words)
+    rows = test.joined_rows(target, "left_anti") if words is None else target.rows_but(words)
     return rows.select(*target.written_names)
 
 
 def rows_flagged(target: Target, test: Test, name: str) -> DataFrame:
     """Return all rows, with a column that says whether a row matches, never NULL."""
     if not isinstance(test, AtPlaces):
-        return test.flagged(target.rows_without_places(), name)
+        return test.with_flag(target.rows_without_places(), name)
     words, flag = words_of_places(target, test.places), F.col(quote_name_always([name]))
     if words is None:
         marked = AtPlaces(test.places.withColumn(name, F.lit(True)), test.place)
-        rows = marked.joined(target, "left")
+        rows = marked.joined_rows(target, "left")
         return rows.select(*target.written_names, F.coalesce(flag, F.lit(False)).alias(name))
     matching = target.rows_at(words).select(*target.written_names, F.lit(True).alias(name))
     return matching.unionByName(target.rows_but(words).withColumn(name, F.lit(False)))
@@ -247,7 +247,7 @@ def matching_places(target: Target, test: Test) -> DataFrame:
     """Return the places of the rows that match; only what the test names is read."""
     if isinstance(test, AtPlaces):
         return test.places
-    return test.matching(target.rows(_tested_fields(target, test))).select(target.place)
+    return test.matching_rows(target.rows(_tested_fields(target, test))).select(target.place)
 
 
 def _tested_fields(target: Target, condition: Condition) -> list[NestedField]:
@@ -262,7 +262,7 @@ def places_of(target: Target, test: Test) -> DataFrame:
     """Return the file and the position of the rows that match."""
     if isinstance(test, AtPlaces):
         return as_file_and_position(test.places, F.col(target.place))
-    rows = test.matching(target.places(_tested_fields(target, test)))
+    rows = test.matching_rows(target.places(_tested_fields(target, test)))
     return rows.select(target.file, target.place)
 
 
@@ -284,7 +284,7 @@ def rows_by_file(target: Target, test: Test) -> dict[int, int]:
         files = test.places.select(file_of(F.col(test.place)).alias("file"))
     else:
         rows = target.rows_with_files(_tested_fields(target, test))
-        files = test.matching(rows).select(F.col(target.file).alias("file"))
+        files = test.matching_rows(rows).select(F.col(target.file).alias("file"))
     counted = files.groupBy("file").agg(F.count("*").alias("rows")).toArrow()
     return dict(
         zip(counted.column("file").to_pylist(), counted.column("rows").to_pylist(), strict=True)

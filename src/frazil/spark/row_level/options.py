@@ -91,7 +91,7 @@ class CommitOptions:
     options: Mapping[str, str] | None = None
     on_progress: OnProgress | None = None
 
-    def saying(self, entries: Mapping[str, str]) -> CommitOptions:
+    def with_summary(self, entries: Mapping[str, str]) -> CommitOptions:
         """Return the options with more entries for the snapshot's summary."""
         return replace(self, snapshot_properties={**(self.snapshot_properties or {}), **entries})
 

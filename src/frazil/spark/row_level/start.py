@@ -43,17 +43,23 @@ class Start:
     settings: SnapshotSettings
 
     @classmethod
-    def of(cls, port: SparkPort, options: CommitOptions, goes: Destination | None = None) -> Self:
+    def of(
+        cls, port: SparkPort, options: CommitOptions, given_destination: Destination | None = None
+    ) -> Self:
         """Look at the table as it is now.
 
         Args:
-            goes: where the snapshot goes, in place of what options and session say.
+            given_destination: where the snapshot goes, in place of what options and session say.
 
         Raises:
             NoSuchRefError: there is no such branch.
         """
         base = port.newest()
-        target = destination(port.spark, base, options.branch) if goes is None else goes
+        target = (
+            destination(port.spark, base, options.branch)
+            if given_destination is None
+            else given_destination
+        )
         return cls(
             port=port,
             options=options,
@@ -121,6 +127,6 @@ class Start:
         )
 
 
-def owning(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:
+def with_own_files(settings: SnapshotSettings, files: Sequence[DataFile]) -> SnapshotSettings:
     """Return settings of a commit with which the files go if it does not take place."""
     return {**settings, "own_files": tuple(file.file_path for file in files)}

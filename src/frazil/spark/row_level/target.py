@@ -21,7 +21,7 @@ from frazil.format.types import NestedField
 from frazil.planning.plan import plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Longs, Words, by_file, words_of_files
-from frazil.spark.deletes.collect import collected, most_words
+from frazil.spark.deletes.collect import collect_places, most_words
 from frazil.spark.deletes.joins import Bitmaps, bitmaps_of_words, in_arrays
 from frazil.spark.files.parquet.file_log import RowPlace
 from frazil.spark.files.projection import (
@@ -148,7 +148,7 @@ class Target:
             return self.plan.record_count
         return int(self.rows_with_files([]).count())
 
-    def expecting(self, most_rows: int) -> ExpectedRows:
+    def expected_rows(self, most_rows: int) -> ExpectedRows:
         """Return how much a write of rows is that go to the partitions of the files."""
         partitions = self.plan.files.select("spec_id", "partition").n_unique()
         if not partitions:
@@ -171,14 +171,14 @@ class Target:
         read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
         return read.toDF(*(field.name for field in self.written_schema.fields))
 
-    def only(self, ordinals: Collection[int]) -> Target:
+    def restricted_to(self, ordinals: Collection[int]) -> Target:
         """Return the same with some of the files; they keep their ordinals."""
         return replace(self, plan=self.plan.restricted_to(ordinals))
 
-    def named(self, paths: Collection[str]) -> Target:
+    def with_paths(self, paths: Collection[str]) -> Target:
         """Return the same with the files of these paths."""
         wanted = pl.Series(list(paths), dtype=pl.String)
-        return self.where(self.plan.files["file_path"].is_in(wanted.implode()))
+        return self.where_files(self.plan.files["file_path"].is_in(wanted.implode()))
 
     def of_new_files(self, files: Sequence[DataFile]) -> Target:
         """Return the same with data files that no snapshot has yet, by their number as ordinal."""
@@ -189,7 +189,7 @@ class Target:
         """The ordinals of the files."""
         return [int(each) for each in self.plan.files["ordinal"]]
 
-    def where(self, keep: pl.Series) -> Target:
+    def where_files(self, keep: pl.Series) -> Target:
         """Return the same with the files for which `keep` is true."""
         return replace(self, plan=self.plan.where_files(keep))
 
@@ -212,8 +212,10 @@ class Target:
         """
         parts: list[DataFrame] = []
         for part in in_arrays(places):
-            named, place = self.only(part)._rows_and_place(None, lineage=True)
-            parts.append(self._with_place(self._bitmaps(part).at(place).only_deleted(named), place))
+            named, place = self.restricted_to(part)._rows_and_place(None, lineage=True)
+            parts.append(
+                self._with_place(self._bitmaps(part).deleted_at(place).only_deleted(named), place)
+            )
         return reduce(DataFrame.unionByName, parts)
 
     def rows_but(self, places: Mapping[int, Words]) -> DataFrame:
@@ -222,11 +224,11 @@ class Target:
         Args:
             places: positions in files by the files' ordinals.
         """
-        every = {ordinal: places.get(ordinal, Words.none()) for ordinal in self.ordinals}
+        every = {ordinal: places.get(ordinal, Words.empty()) for ordinal in self.ordinals}
         parts: list[DataFrame] = []
         for part in in_arrays(every):
-            named, place = self.only(part)._rows_and_place(None, lineage=True)
-            left = self._bitmaps(part).at(place).without_deleted(named)
+            named, place = self.restricted_to(part)._rows_and_place(None, lineage=True)
+            left = self._bitmaps(part).deleted_at(place).without_deleted(named)
             parts.append(left.select(*self.written_names))
         return reduce(DataFrame.unionByName, parts)
 
@@ -263,7 +265,7 @@ class Target:
 
     def paths(self, ordinals: Collection[int]) -> tuple[str, ...]:
         """Return the paths of files."""
-        return tuple(self.only(ordinals).plan.files["file_path"])
+        return tuple(self.restricted_to(ordinals).plan.files["file_path"])
 
 
 def file_of(place: Column) -> Column:
@@ -291,7 +293,7 @@ def words_of_places(
     files = target.plan.files
     room, last = most_words(files["record_count"]), max(files["ordinal"], default=0)
     rows = as_file_and_position(places, F.col(target.place))
-    with collected(rows, most_words=room, most_rows=most_rows, most_ordinal=last) as found:
+    with collect_places(rows, most_words=room, most_rows=most_rows, most_ordinal=last) as found:
         if found.words is None:
             return None
         known = set(files["ordinal"])

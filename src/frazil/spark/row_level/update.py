@@ -17,7 +17,7 @@ from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
     deletes_of,
-    repeatable,
+    repeatable_test,
     rows_by_file,
     rows_flagged,
     rows_matching,
@@ -54,12 +54,12 @@ class Update:
     def run(self, port: SparkPort) -> ChangeResult:
         """Run it; see `Table.update`."""
 
-        def once() -> ChangeResult:
+        def run_once() -> ChangeResult:
             command = Command.begin(port, "update", self.options)
             condition = command.condition(self.where, alias=self.alias)
             return _Change(self.assignments, condition, self.alias).run(command)
 
-        return run_with_retries(once, lambda _: self.options.retry)
+        return run_with_retries(run_once, lambda _: self.options.retry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ class _Change:
         self._check(command, target, assignments)
         if not target.plan.file_count:
             return self._nothing(command, target)
-        test = repeatable(target, self.condition)
-        with command.discarding():
+        test = repeatable_test(target, self.condition)
+        with command.discard_on_failure():
             if command.merges_on_read:
                 deletes = deletes_of(command, target, test)
                 if not deletes.deleted_rows:
                     return self._nothing(command, target)
-                updated = target.named(deletes.referenced_paths)
+                updated = target.with_paths(deletes.referenced_paths)
                 changed = rows_matching(updated, test)
                 added = command.write(
-                    self._after(changed, updated, assignments, flag=None),
+                    self._rows_after(changed, updated, assignments, flag=None),
                     updated,
                     most_rows=deletes.deleted_rows,
                 )
@@ -118,7 +118,7 @@ class _Change:
             counts = rows_by_file(target, test)
             if not counts:
                 return self._nothing(command, target)
-            rewritten = target.only(counts)
+            rewritten = target.restricted_to(counts)
             figures = {"rows_updated": sum(counts.values())}
             added = command.write(
                 self._all_rows(test, rewritten, assignments),
@@ -162,9 +162,9 @@ class _Change:
         names = [field.name for field in target.written_schema.fields]
         flag = free_name("_frazil_changed", [*names, target.place])
         rows = rows_flagged(target, test, flag)
-        return self._after(rows, target, assignments, flag=flag)
+        return self._rows_after(rows, target, assignments, flag=flag)
 
-    def _after(
+    def _rows_after(
         self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None
     ) -> DataFrame:
         """The rows with their new values; with a flag, only where it is true."""

@@ -26,13 +26,13 @@ from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
     matching_places,
-    repeatable,
+    repeatable_test,
     rows_by_file,
     rows_not_matching,
 )
 from frazil.spark.row_level.figures import ChangeResult, files_skipped
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.start import Start, owning
+from frazil.spark.row_level.start import Start, with_own_files
 from frazil.spark.row_level.target import Target
 from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.write.columns.align import align
@@ -63,8 +63,8 @@ class Append:
         """Run it; see `Table.append`."""
         start = _Write.of(port, self.options)
         rows = rows_of(port.spark, self.rows)
-        files = start.write_files(rows, expected=start.expected(self.rows))
-        FileChanges(port).append(files, **owning(start.settings, files))
+        files = start.write_files(rows, expected=start.expected_rows(self.rows))
+        FileChanges(port).append(files, **with_own_files(start.settings, files))
         return start.result("append", "append", files)
 
 
@@ -93,10 +93,10 @@ class Overwrite:
         FileChanges(port).overwrite(
             files,
             removed=plan.removed,
-            where=plan.where,
-            validation=plan.narrowed(validation, self.options.isolation),
+            where=plan.file_predicate,
+            validation=plan.narrowed_validation(validation, self.options.isolation),
             case_sensitive=start.case_sensitive,
-            **owning(start.settings, files),
+            **with_own_files(start.settings, files),
         )
         return plan.result(start.result("overwrite", "metadata", files))
 
@@ -118,14 +118,14 @@ class OverwritePartitions:
         start = _Write.of(port, self.options)
         validation = start.validation()
         rows = rows_of(port.spark, self.rows)
-        files = start.write_files(rows, expected=start.expected(self.rows))
+        files = start.write_files(rows, expected=start.expected_rows(self.rows))
         if not files:
             return start.result("overwrite", "metadata", files)
         operation = ReplacePartitions(
             port.io,
             files,
             validation=validation if self.options.isolation is not None else None,
-            options=snapshot_options(**owning(start.settings, files)),
+            options=snapshot_options(**with_own_files(start.settings, files)),
         )
         port.run(operation)
         summary = _summary(port.metadata.snapshots_by_id.get(operation.snapshot_id))
@@ -158,7 +158,7 @@ class _Write(Start):
             start = self.snapshot_id
         return Validation(start, isolation or "snapshot", check_deletes=isolation is not None)
 
-    def expected(self, rows: Rows) -> ExpectedRows | None:
+    def expected_rows(self, rows: Rows) -> ExpectedRows | None:
         """How much is written: as many rows as are known, else as many as usually."""
         usual, known = rows_of_last_writes(self.base, self.head), known_row_count(rows)
         if known is None:
@@ -226,12 +226,12 @@ class OverwritePlan:
         condition = start.condition(where)
         target = start.target(start.spark, condition.implied)
         test: Test = condition
-        rewritten = target.where(~target.plan.files["all_rows_match"])
+        rewritten = target.where_files(~target.plan.files["all_rows_match"])
         gone = rewritten.ordinals
         matching = in_part = None
         if not condition.is_exact and target.plan.file_count:
-            with _evaluating(condition):
-                test = _repeatable(target, condition)
+            with _explain_values(condition):
+                test = _repeatable_test(target, condition)
                 counts = rows_by_file(target, test)
             gone, matching = list(counts), sum(counts.values())
             rewritten = _matching_in_part(target, counts)
@@ -248,7 +248,7 @@ class OverwritePlan:
         )
 
     @property
-    def where(self) -> Expression | None:
+    def file_predicate(self) -> Expression | None:
         """The predicate by which whole files go; None where the files are known by name."""
         return self.condition.implied if self.condition.is_exact else None
 
@@ -302,7 +302,7 @@ class OverwritePlan:
         same = align(kept, written, case_sensitive=True)
         return new.unionByName(same), written if target.keeps_lineage else None
 
-    def narrowed(self, validation: Validation, asked: Isolation | None) -> Validation:
+    def narrowed_validation(self, validation: Validation, asked: Isolation | None) -> Validation:
         """Return what must not have happened to the rows that this overwrite is about.
 
         Deletes count where files are rewritten, whatever was asked for. Rows that others added
@@ -330,7 +330,7 @@ class OverwritePlan:
 
 
 @contextmanager
-def _evaluating(condition: Condition) -> Iterator[None]:
+def _explain_values(condition: Condition) -> Iterator[None]:
     """Tell what fails on a value, such as a cast of text to a number, as the condition's fault."""
     try:
         yield
@@ -343,10 +343,10 @@ def _evaluating(condition: Condition) -> Iterator[None]:
         ) from error
 
 
-def _repeatable(target: Target, condition: Condition) -> Test:
+def _repeatable_test(target: Target, condition: Condition) -> Test:
     """A test that gives the same rows at each look."""
     if not condition.has_subquery:
-        return repeatable(target, condition)
+        return repeatable_test(target, condition)
     check_not_random(target.no_rows(), condition.flag(), condition.text)
     return _evaluate(target, condition)
 
@@ -364,4 +364,4 @@ def _matching_in_part(target: Target, counts: dict[int, int]) -> Target:
     )
     files = target.plan.files.join(matching, on="ordinal", how="left", maintain_order="left")
     partly = pl.col("matching") < pl.col("record_count")
-    return target.where(files.select(partly.fill_null(False)).to_series())
+    return target.where_files(files.select(partly.fill_null(False)).to_series())

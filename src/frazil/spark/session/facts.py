@@ -148,7 +148,7 @@ class _SharedSettings:
         self._held: dict[str, _Held] = {}
 
     @contextmanager
-    def holding(self, spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    def hold_settings(self, spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
         with ExitStack() as block:
             with self._changed:
                 self._changed.wait_for(lambda: self._are_free(settings))
@@ -201,7 +201,7 @@ def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iter
     One thread must not ask for another value of a setting within such a block.
     """
     shared = _SHARED.setdefault(_identity_of(spark), _SharedSettings())
-    with shared.holding(spark, settings):
+    with shared.hold_settings(spark, settings):
         yield
 
 

@@ -54,7 +54,7 @@ def row_bytes(columns: int) -> int:
 
 def bytes_beyond(values: Sequence[tuple[Column, S.DataType]]) -> Column | None:
     """Return what the values of a row take beyond `row_bytes`; None where they are all numbers."""
-    found = [beyond for value, kind in values if (beyond := _beyond(value, kind)) is not None]
+    found = [beyond for value, kind in values if (beyond := _bytes_beyond(value, kind)) is not None]
     return reduce(add, found) if found else None
 
 
@@ -70,10 +70,10 @@ def most_result_bytes(spark: SparkSession) -> int:
     return size or 1 << 60
 
 
-def _beyond(value: Column, kind: S.DataType) -> Column | None:
+def _bytes_beyond(value: Column, kind: S.DataType) -> Column | None:
     match kind:
         case S.StringType() | S.BinaryType():
-            return _or_none(F.octet_length(value))
+            return _bytes_or_zero(F.octet_length(value))
         case S.ArrayType():
             return _of_list(value, kind.elementType)
         case S.MapType():
@@ -82,34 +82,34 @@ def _beyond(value: Column, kind: S.DataType) -> Column | None:
         case S.StructType():
             names = [name.lower() for name in kind.names]
             if len(set(names)) < len(names):
-                return _or_none(F.octet_length(F.to_json(value)))
+                return _bytes_or_zero(F.octet_length(F.to_json(value)))
             whole = F.lit(_VALUE_BYTES * len(names)).cast("bigint")
             parts = [(value.getField(f.name), f.dataType) for f in kind.fields]
             beyond = bytes_beyond(parts)
             return whole if beyond is None else whole + beyond
         case _ if kind.typeName() == "variant":
-            return _or_none(F.octet_length(F.to_json(value)))
+            return _bytes_or_zero(F.octet_length(F.to_json(value)))
         case _ if kind.typeName() in ("geometry", "geography"):
-            return _or_none(F.octet_length(F.call_function("st_asbinary", value)))
+            return _bytes_or_zero(F.octet_length(F.call_function("st_asbinary", value)))
         case _:
             return None
 
 
 def _of_list(value: Column, element: S.DataType) -> Column:
-    room = _or_none(F.size(value) * F.lit(_VALUE_BYTES))
+    room = _bytes_or_zero(F.size(value) * F.lit(_VALUE_BYTES))
     if isinstance(element, S.StringType):
-        return room + _or_none(F.octet_length(F.concat_ws("", value)))
-    if _beyond(F.lit(None), element) is None:
+        return room + _bytes_or_zero(F.octet_length(F.concat_ws("", value)))
+    if _bytes_beyond(F.lit(None), element) is None:
         return room
 
     def added(size: Column, item: Column) -> Column:
-        beyond = _beyond(item, element)
+        beyond = _bytes_beyond(item, element)
         assert beyond is not None, element
         return size + beyond
 
-    return room + _or_none(F.aggregate(value, F.lit(0).cast("bigint"), added))
+    return room + _bytes_or_zero(F.aggregate(value, F.lit(0).cast("bigint"), added))
 
 
-def _or_none(size: Column) -> Column:
+def _bytes_or_zero(size: Column) -> Column:
     """A size as a long: 0 of NULL, of which Spark may say -1."""
     return F.greatest(F.coalesce(size.cast("bigint"), F.lit(0)), F.lit(0)).cast("bigint")

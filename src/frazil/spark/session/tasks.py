@@ -161,7 +161,7 @@ def map_batches(rows: DataFrame, task: BatchTask, schema: TaskSchema) -> DataFra
     """
     require_packages(rows.sparkSession)
     found = from_arrow_schema(schema) if isinstance(schema, pa.Schema) else schema
-    return rows.mapInArrow(partial(_forgetting, task), found)
+    return rows.mapInArrow(partial(_run_and_forget, task), found)
 
 
 def own_error(error: BaseException) -> FrazilError | None:
@@ -248,7 +248,7 @@ def _require_packages() -> None:
         require_packages(SparkSession.active())
 
 
-def _forgetting(task: BatchTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_and_forget(task: BatchTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
         yield from task(batches)
     finally:

@@ -308,7 +308,7 @@ class SqlContext:
         Raises:
             NoSuchTableError: there is none of that name.
         """
-        return self.loaded(self.catalog, self.identifier(parts))
+        return self.load_table(self.catalog, self.identifier(parts))
 
     def to_change(self, parts: Identifier) -> LakeTable:
         """Return a table that the statement changes.
@@ -345,7 +345,7 @@ class SqlContext:
             # A table of the current namespace, and what stands after its name.
             candidates.append((*self.current.levels, *own))
         for candidate in candidates:
-            found = self.found(self.catalog, candidate)
+            found = self.find_in(self.catalog, candidate)
             if found is not None:
                 return found
         if own is not parts:
@@ -380,7 +380,7 @@ class SqlContext:
             return not self.catalog.namespace_exists(parts[:1])
         return len(parts) == 1 and self.is_view(parts[0])
 
-    def found(self, catalog: Catalog, whole: Identifier) -> NamedTable | NamedView | None:
+    def find_in(self, catalog: Catalog, whole: Identifier) -> NamedTable | NamedView | None:
         """Return what a whole name means in a catalog; None where that has nothing of the name."""
         table = self._table(catalog, whole)
         if table is not None:
@@ -399,7 +399,7 @@ class SqlContext:
 
     def _table(self, catalog: Catalog, identifier: Identifier) -> LakeTable | None:
         try:
-            return self.loaded(catalog, identifier)
+            return self.load_table(catalog, identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
@@ -411,7 +411,7 @@ class SqlContext:
         except (NoSuchViewError, NoSuchNamespaceError):
             return None
 
-    def loaded(self, catalog: Catalog, identifier: Identifier) -> LakeTable:
+    def load_table(self, catalog: Catalog, identifier: Identifier) -> LakeTable:
         """Return a table of a catalog, with what the transaction of the statement did to it.
 
         Raises:

@@ -90,13 +90,13 @@ class _Immediate:
         """
         reader = WordReader(statement)
         reader.expect("EXECUTE", "IMMEDIATE")
-        text = reader.until("INTO", "USING")
+        text = reader.text_to("INTO", "USING")
         variables: list[str] = []
         if reader.takes("INTO"):
-            variables = [each for each, _ in _parts(reader.until("USING"))]
+            variables = [each for each, _ in _parts(reader.text_to("USING"))]
         values: list[_Value] = []
         if reader.takes("USING"):
-            rest = reader.rest().rstrip().removesuffix(";")
+            rest = reader.remaining_text().rstrip().removesuffix(";")
             values = [_Value(*each) for each in _parts(_without_parentheses(rest))]
         return cls(text, variables, values)
 

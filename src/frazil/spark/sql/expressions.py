@@ -76,7 +76,7 @@ class Expressions:
         whole = [self.sides, *({name: rows} for name, rows in self.sides.items())]
         for number, sides in enumerate(whole):
             try:
-                analyse = partial(self._analysed, sides)
+                analyse = partial(self._analysed_frame, sides)
                 return with_functions(text, words, calls, analyse).text
             except AnalysisException:
                 # In a clause of MERGE a name may be of one side, and would mean either.
@@ -84,7 +84,7 @@ class Expressions:
                     raise
         raise AssertionError(text)
 
-    def _analysed(self, sides: dict[str, Side], text: str) -> DataFrame:
+    def _analysed_frame(self, sides: dict[str, Side], text: str) -> DataFrame:
         names = {f"frazil_side_{number}": name for number, name in enumerate(sides)}
         frames = {ours: sides[said]() for ours, said in names.items()}
         rows = ", ".join(f"`{ours}` AS {quote_name_always([said])}" for ours, said in names.items())

@@ -33,7 +33,7 @@ def in_the_users_words(
     try:
         yield
     except AnalysisException as error:
-        said = _CONDITION.sub("", _renamed(without_plan(error), names))
+        said = _CONDITION.sub("", _renamed_text(without_plan(error), names))
         place = _place(error, text, changes)
         raise AnalysisException(
             message=f"{said}{place}",
@@ -41,7 +41,7 @@ def in_the_users_words(
             messageParameters=error.getMessageParameters(),
         ) from None
     except FrazilError as error:
-        error.args = tuple(_renamed(a, names) if isinstance(a, str) else a for a in error.args)
+        error.args = tuple(_renamed_text(a, names) if isinstance(a, str) else a for a in error.args)
         raise
 
 
@@ -68,7 +68,7 @@ def in_the_view(name: str) -> Iterator[None]:
         raise SqlSyntaxError(f"{error} (in the view {name})") from None
 
 
-def _renamed(said: str, names: Mapping[str, str]) -> str:
+def _renamed_text(said: str, names: Mapping[str, str]) -> str:
     for ours, theirs in names.items():
         said = said.replace(ours, theirs)
     return said

@@ -61,7 +61,7 @@ def with_new_columns(rows: DataFrame) -> DataFrame:
     return named.toDF(*places).select(
         *(
             F.col(place)
-            .cast(_plain(field.dataType))
+            .cast(_plain_type(field.dataType))
             .alias(field.name, metadata=_plain_metadata(field))
             for place, field in zip(places, fields, strict=True)
         )
@@ -70,7 +70,7 @@ def with_new_columns(rows: DataFrame) -> DataFrame:
 
 def _named_anew(rows: DataFrame) -> DataFrame:
     spark, given = rows.sparkSession, cast(Any, rows)
-    makers = _MAKERS.get_or_make(spark, _made)
+    makers = _MAKERS.get_or_make(spark, _make_makers)
     plan = given._jdf.queryExecution().analyzed()
     output = plan.output()
     columns = []
@@ -90,7 +90,7 @@ def _named_anew(rows: DataFrame) -> DataFrame:
     return DataFrame(makers.dataset.ofRows(given._jdf.sparkSession(), project), spark)
 
 
-def _made(spark: SparkSession) -> _Makers:
+def _make_makers(spark: SparkSession) -> _Makers:
     session: Any = spark
     jvm = session._jvm
     catalyst = jvm.org.apache.spark.sql.catalyst
@@ -121,20 +121,20 @@ def _holds_such(kind: S.DataType) -> bool:
     return False
 
 
-def _plain(kind: S.DataType) -> S.DataType:
+def _plain_type(kind: S.DataType) -> S.DataType:
     match kind:
         case S.StructType(fields=fields):
             return S.StructType(
                 [
-                    S.StructField(each.name, _plain(each.dataType), each.nullable, plain)
+                    S.StructField(each.name, _plain_type(each.dataType), each.nullable, plain)
                     for each in fields
                     for plain in [_plain_metadata(each)]
                 ]
             )
         case S.ArrayType(elementType=element, containsNull=has_null):
-            return S.ArrayType(_plain(element), has_null)
+            return S.ArrayType(_plain_type(element), has_null)
         case S.MapType(keyType=key, valueType=value, valueContainsNull=has_null):
-            return S.MapType(_plain(key), _plain(value), has_null)
+            return S.MapType(_plain_type(key), _plain_type(value), has_null)
     return kind
 
 

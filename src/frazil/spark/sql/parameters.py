@@ -183,10 +183,10 @@ class _Parameter:
 
 
 def _parameters(words: Sequence[Word], args: Mapping[str, Any] | Sequence[Any]) -> list[_Parameter]:
-    return _named(words, args) if isinstance(args, Mapping) else _in_order(words, args)
+    return _named_parameters(words, args) if isinstance(args, Mapping) else _in_order(words, args)
 
 
-def _named(words: Sequence[Word], args: Mapping[str, Any]) -> list[_Parameter]:
+def _named_parameters(words: Sequence[Word], args: Mapping[str, Any]) -> list[_Parameter]:
     found = []
     for at, (colon, name) in enumerate(pairwise(words)):
         before = words[at - 1] if at else None

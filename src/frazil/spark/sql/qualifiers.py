@@ -17,7 +17,7 @@ def without_qualifiers(text: str, qualifiers: Collection[Names]) -> str:
     words = words_of(text)
     cuts = [
         (words[first].start, words[last].start)
-        for first, last in _qualified(words, qualifiers, str)
+        for first, last in _qualified_names(words, qualifiers, str)
     ]
     for start, stop in reversed(cuts):
         text = text[:start] + text[stop:]
@@ -50,14 +50,14 @@ def cuts_to_short(
         for start in range(len(whole) - 1):
             suffix = tuple(part.lower() for part in whole[start:])
             names.setdefault(suffix, set()).update(name.lower() for name in known.get(whole, ()))
-    for first, last in _qualified(words, names, str.lower):
+    for first, last in _qualified_names(words, names, str.lower):
         before = tuple(word.text.lower() for word in words[first:last:2])
         is_struct = before[0] in structs and words[last].text.lower() not in {*names[before], "*"}
         if words[first].start not in but and not is_struct:
             yield words[first].start, words[last - 2].start
 
 
-def _qualified(
+def _qualified_names(
     words: Sequence[Word], qualifiers: Collection[Names], key: Callable[[str], str]
 ) -> Iterator[tuple[int, int]]:
     """Where qualified names begin, and where what is after the qualifier does."""

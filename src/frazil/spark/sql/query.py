@@ -31,14 +31,14 @@ def query(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     if not bound.is_bound:
         return context.spark.sql(text, args)  # type: ignore[arg-type]
     known = None if context.transaction is not None else KnownQueries.of(bound, args)
-    again = None if known is None else known.again(bound, args)
+    again = None if known is None else known.run_again(bound, args)
     if again is not None:
         return again
     asked = asked_of_tables(context.spark, bound, args)
     row = None if asked is None else asked.row_of_metadata()
     if row is not None:
         return row
-    wanted = _wanted(bound, args, asked)
+    wanted = _wanted_rows(bound, args, asked)
     rows = _rows(bound, wanted)
     found = bound.run(args, rows)
     if known is not None:
@@ -54,13 +54,13 @@ def row_or_rows(bound: BoundText) -> DataFrame | dict[str, DataFrame]:
     """
     asked = asked_of_tables(bound.spark, bound, None)
     row = None if asked is None else asked.row_of_metadata()
-    return _rows(bound, _wanted(bound, None, asked)) if row is None else row
+    return _rows(bound, _wanted_rows(bound, None, asked)) if row is None else row
 
 
 def wanted_rows(context: SqlContext, bound: BoundText) -> dict[str, DataFrame]:
     """Return the rows of a query's tables by their names, from the files that it would open."""
     asked = asked_of_tables(context.spark, bound, None)
-    return _rows(bound, _wanted(bound, None, asked))
+    return _rows(bound, _wanted_rows(bound, None, asked))
 
 
 def passed_on(context: SqlContext, text: str, args: Args = None) -> DataFrame:
@@ -84,7 +84,9 @@ def _rows(bound: BoundText, wanted: Mapping[str, WrittenRows]) -> dict[str, Data
     }
 
 
-def _wanted(bound: BoundText, args: Args, asked: AskedOfTables | None) -> dict[str, WrittenRows]:
+def _wanted_rows(
+    bound: BoundText, args: Args, asked: AskedOfTables | None
+) -> dict[str, WrittenRows]:
     """What is asked of each table, by its name in the query."""
     where = {} if asked is None else asked.wanted_rows()
     by_words: dict[str, WrittenRows] = {}

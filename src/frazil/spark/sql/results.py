@@ -10,7 +10,7 @@ from pyspark.sql import types as S
 from frazil.spark.sql.kept_frames import kept_frame
 
 
-def nothing(spark: SparkSession) -> DataFrame:
+def empty_result(spark: SparkSession) -> DataFrame:
     """Return the result of a statement that has none."""
     return kept_frame(spark, "nothing", lambda: spark.createDataFrame([], S.StructType([])))
 

@@ -19,7 +19,7 @@ from frazil.spark.sql.parameters import (
 )
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
-from frazil.spark.sql.results import nothing
+from frazil.spark.sql.results import empty_result
 from frazil.spark.sql.statements import insert, views
 from frazil.spark.sql.statements.listing import (
     CHANGES,
@@ -63,7 +63,7 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
     before, kind = after_ctes(reader) if first == "WITH" else ("", first)
     if (first in QUERIES or first in ("(", "")) and kind not in CHANGES:
         if kind == "FROM" and _inserts(reader):
-            return _inserted(context, text, args)
+            return _run_insert(context, text, args)
         text, args = with_versions(text, args, spark=context.spark)
         return query(context, text, args)
     bound = _with_literals(context, reader, args)
@@ -72,8 +72,8 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
             reader = WordReader(bound)
             before = after_ctes(reader)[0] if first == "WITH" else ""
             CHANGES[kind](context, reader, before)
-            return nothing(context.spark)
-        found = _other(context, WordReader(bound))
+            return empty_result(context.spark)
+        found = _run_other(context, WordReader(bound))
     except SparksNameError:
         found = None
     return passed_on(context, text, args) if found is None else found
@@ -95,7 +95,7 @@ def _inserts(reader: WordReader) -> list[int]:
     return found
 
 
-def _inserted(context: SqlContext, text: str, args: Args) -> DataFrame:
+def _run_insert(context: SqlContext, text: str, args: Args) -> DataFrame:
     """Run ``FROM … INSERT …``: its rows are those of the FROM and of what follows the INSERT.
 
     Raises:
@@ -115,15 +115,15 @@ def _inserted(context: SqlContext, text: str, args: Args) -> DataFrame:
     for reader, place in zip(readers, places, strict=True):
         reader.at = place
         insert.insert(context, reader, bound[: reader.place])
-    return nothing(context.spark)
+    return empty_result(context.spark)
 
 
-def _other(context: SqlContext, reader: WordReader) -> DataFrame | None:
+def _run_other(context: SqlContext, reader: WordReader) -> DataFrame | None:
     """The result of a statement that is no query and changes no rows; None where it is Spark's."""
     statement = statement_of(reader.words)
     if statement is None:
         return None
     found = statement.run(context, reader)
     if found is None or isinstance(found, bool):
-        return None if statement.has_rows or found is False else nothing(context.spark)
+        return None if statement.has_rows or found is False else empty_result(context.spark)
     return found

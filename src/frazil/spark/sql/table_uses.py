@@ -129,11 +129,11 @@ def _operand(reader: WordReader) -> None:
             reader.word("a unit")
         return
     if reader.sees("("):
-        reader.inside()
+        reader.inner_reader()
         return
     word = reader.word("a version or a time")
     if reader.sees("("):
-        reader.inside()
+        reader.inner_reader()
     elif word.keyword in ("TIMESTAMP", "DATE", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
         reader.string()
 
@@ -141,4 +141,4 @@ def _operand(reader: WordReader) -> None:
 def _skip_sample(reader: WordReader) -> None:
     for clause in (("TABLESAMPLE",), ("REPEATABLE",)):
         if reader.takes(*clause):
-            reader.inside()
+            reader.inner_reader()

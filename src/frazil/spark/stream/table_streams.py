@@ -201,7 +201,7 @@ class TableStreams(TableHandle):
             shown = self._follow(StreamLog(self.port.spark, io, folder), follows)
         rows = streaming_dataframe(self.port.spark, shown, fields)
         if not condition.is_always_true:
-            rows = condition.matching(rows)
+            rows = condition.matching_rows(rows)
         return rows.select(*(quote_name_always([name]) for name in chosen)) if chosen else rows
 
     def _follow(self, log: StreamLog, follows: Callable[[StreamLog], Follower]) -> str:

@@ -127,7 +127,7 @@ class ApplyChanges:
         """Run it, again on the new snapshot after a conflict; see `Table.apply_changes`."""
         df = rows_of(port.spark, self.rows)
 
-        def once() -> ApplyChangesResult:
+        def run_once() -> ApplyChangesResult:
             try:
                 with as_batch(port, self.batch) as together:
                     return _Application(together, self).run(df)
@@ -139,7 +139,7 @@ class ApplyChanges:
                     raise
                 raise ValidationError(f"{problem}; nothing was changed") from error
 
-        return run_with_retries(once, lambda _: port.retries)
+        return run_with_retries(run_once, lambda _: port.retries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +170,12 @@ class _Application:
         changes = aligned_changes(changes, base.schema, keys)
         with ExitStack() as kept:
             arrived: ArrivalOrder | None = None
-            if wanted.arrives:
+            if wanted.is_by_arrival:
                 arrived = ArrivalOrder.of(changes, keys)
                 kept.callback(arrived.forget)
                 figures = arrived.figures()
             else:
-                last = _keeping(last_changes(changes, keys), kept)
+                last = _persist(last_changes(changes, keys), kept)
                 figures = _figures(last, changes.gone)
             if not figures.keys:
                 return ApplyChangesResult()
@@ -185,11 +185,11 @@ class _Application:
                 if arrived is not None:
                     data, named = self._writer_of_arrivals(arrived, figures), arrived.by_key
                 else:
-                    data, named = self._last(last, changes.gone, figures), last
+                    data, named = self._last_rows_writer(last, changes.gone, figures), last
                 self._with_equality_deletes(data, named, keys, head, choice, figures)
             else:
                 if arrived is not None:
-                    last = _keeping(last_changes(arrived.changes, keys), kept)
+                    last = _persist(last_changes(arrived.changes, keys), kept)
                 self._merge_in_place(last, changes.gone, keys, choice)
         return ApplyChangesResult(
             mode=choice.mode,
@@ -214,7 +214,7 @@ class _Application:
         wider: dict[str, IcebergType] = {}
         for name, kinds in self._format.stated_columns(df).items():
             if fold(name) not in known:
-                added[name] = _holding(name, kinds)
+                added[name] = _holding_type(name, kinds)
                 continue
             field = known[fold(name)]
             kind = widest(each for each in kinds if can_promote(field.field_type, each, 1))
@@ -229,7 +229,7 @@ class _Application:
 
     def _add_columns(self, changes: ChangeRows, strict: bool) -> None:
         """Add what the rows have and the table lacks, in the same commit."""
-        add_columns_of(changes.rows.drop(*changes.beside), self.port)
+        add_columns_of(changes.rows.drop(*changes.other_columns), self.port)
 
     # -- equality deletes ------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class _Application:
         assert spec is not None
         return spec
 
-    def _last(
+    def _last_rows_writer(
         self, last: DataFrame, gone: str, figures: KeyFigures
     ) -> Callable[[], list[DataFile]]:
         """Return what writes the last rows of keys."""
@@ -385,10 +385,12 @@ class _Application:
         """The command's options, with what the snapshot says of the changes."""
         batch = self.command.batch
         summary = {} if batch is None else batch.summary
-        return self.command.options.saying({**summary, MODE: choice.mode, REASON: choice.reason})
+        return self.command.options.with_summary(
+            {**summary, MODE: choice.mode, REASON: choice.reason}
+        )
 
 
-def _holding(name: str, kinds: Sequence[IcebergType]) -> IcebergType:
+def _holding_type(name: str, kinds: Sequence[IcebergType]) -> IcebergType:
     """The type of a new column, of the types that changes state for it in their order."""
     kind = widest(kinds)
     if kind is None:
@@ -401,7 +403,7 @@ def _holding(name: str, kinds: Sequence[IcebergType]) -> IcebergType:
     return kind
 
 
-def _keeping(frame: DataFrame, kept: ExitStack) -> DataFrame:
+def _persist(frame: DataFrame, kept: ExitStack) -> DataFrame:
     """Let Spark keep rows while a block runs."""
 
     def forget() -> None:
@@ -513,7 +515,10 @@ def aligned_changes(changes: ChangeRows, schema: Schema, keys: Keys) -> ChangeRo
     )
     spark = changes.rows.sparkSession
     aligned = align(
-        changes.rows, optional, case_sensitive=is_case_sensitive(spark), beside=changes.beside
+        changes.rows,
+        optional,
+        case_sensitive=is_case_sensitive(spark),
+        beside=changes.other_columns,
     )
     return replace(changes, rows=aligned)
 
@@ -532,7 +537,7 @@ def last_changes(changes: ChangeRows, keys: Keys) -> DataFrame:
         missing = reduce(or_, (column.isNull() for column in order))
         problem = F.concat(
             F.lit("a change has no place in the order, since a column of order_by is NULL, for "),
-            keys.shown,
+            keys.shown_text,
         )
         stop = stop_with_value(problem).cast("boolean")
         gone = F.col(changes.gone)
@@ -560,7 +565,7 @@ def last_changes(changes: ChangeRows, keys: Keys) -> DataFrame:
     problem = F.concat(
         F.lit("there are several changes of one key, and which one is the last cannot be told, "),
         F.lit(f"since {what}: "),
-        keys.shown,
+        keys.shown_text,
     )
     stop = stop_with_value(problem).cast("boolean")
     decided = F.when(F.col(alike) != F.col(rank), stop).otherwise(F.col(changes.gone))

@@ -91,7 +91,7 @@ class ArrivalTask:
             for batch in batches:
                 if batch.num_rows:
                     writing.take(batch)
-            yield from writing.finished()
+            yield from writing.finish()
         finally:
             writing.abandon()
 
@@ -136,7 +136,7 @@ class _Writing:
         self._numbers.append(numbers)
         self._positions.append(positions)
 
-    def finished(self) -> Iterator[pa.RecordBatch]:
+    def finish(self) -> Iterator[pa.RecordBatch]:
         """Close the files; yield the entry and the superseded rows of each that has others."""
         superseded = self._superseded_rows()
         for number, rows in enumerate(self._rows):
@@ -305,7 +305,7 @@ class ArrivalOrder:
             F.count_if(gone),
             F.sum(count),
             F.count_if(first != last),
-            F.min(F.when(first != last, self.keys.shown)),
+            F.min(F.when(first != last, self.keys.shown_text)),
         ).collect()[0]
         if row[3]:
             raise ValidationError(
@@ -350,7 +350,7 @@ class ArrivalOrder:
         rows = self.changes.rows.coalesce(1 + figures.changes // costs.CHANGES_A_TASK)
         # Rows are written in the order of their arrival.
         options = {**(options or {}), "output-sort-order-id": "0"}
-        write = FileWrite.planned(metadata, io, options, metadata.schema, DATA_FILES, None)
+        write = FileWrite.plan(metadata, io, options, metadata.schema, DATA_FILES, None)
         tell = on_progress or tell_nobody
         tell(WriteProgress("writing"))
         files, deleted = self._write(write, rows, most_open)
@@ -393,7 +393,7 @@ class ArrivalOrder:
             most_open=most_open,
         )
         write.staging.make()
-        with write.staging.discarding():
+        with write.staging.discard_on_failure():
             results = map_batches(placed, task, RESULT).collect()
             found = [
                 (

@@ -52,16 +52,16 @@ class WantedChanges:
     case_sensitive: bool = False
 
     @property
-    def arrives(self) -> bool:
+    def is_by_arrival(self) -> bool:
         """Whether the changes of a key are in the order of their rows."""
         return any(isinstance(each, Arrival) for each in self.order_by)
 
     def is_column(self, name: str) -> bool:
         """Whether the table has a column of this name."""
-        return self.folded(name) in {self.folded(field.name) for field in self.schema.fields}
+        return self.name_key(name) in {self.name_key(field.name) for field in self.schema.fields}
 
     @property
-    def folded(self) -> Callable[[str], str]:
+    def name_key(self) -> Callable[[str], str]:
         """A function that makes names alike which mean the same column."""
         return str if self.case_sensitive else str.lower
 
@@ -82,7 +82,7 @@ class ChangeRows:
     order: tuple[str, ...]
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def other_columns(self) -> tuple[str, ...]:
         """The columns that are none of the table's."""
         return (self.gone, *self.order)
 
@@ -131,7 +131,7 @@ def change_rows(
         ValidationError: a column of the order is not there.
     """
     by = [each for each in wanted.order_by or order if not isinstance(each, Arrival)]
-    if wanted.arrives:
+    if wanted.is_by_arrival:
         last = ()
     names = free_names(
         ["_frazil_gone", *(f"_frazil_order_{n}" for n in range(len(by) + len(last)))],
@@ -145,7 +145,7 @@ def change_rows(
             f"the changes have no column to order them by as {', '.join(map(str, by))}: "
             f"{str(error).splitlines()[0]}; they have {', '.join(map(repr, df.columns))}"
         ) from error
-    folded = wanted.folded
+    folded = wanted.name_key
     not_rows = {folded(name) for name in own}
     # A column that only orders changes is no part of the row.
     not_rows |= {folded(each) for each in by if isinstance(each, str)}

@@ -69,7 +69,7 @@ class Keys:
         return Schema(self.fields)
 
     @property
-    def shown(self) -> Column:
+    def shown_text(self) -> Column:
         """The keys of a row as text."""
         parts = [
             F.concat(F.lit(f"{name}="), F.coalesce(column.cast("string"), F.lit("NULL")))

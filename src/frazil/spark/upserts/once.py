@@ -19,7 +19,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.spark.port import SparkPort
 from frazil.spark.row_level.merging.evolution import add_columns_of
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.start import Start, owning
+from frazil.spark.row_level.start import Start, with_own_files
 from frazil.spark.row_level.writes import Overwrite, Rows
 from frazil.spark.write.rows import rows_of
 from frazil.table.commit.operation import MetadataOperation
@@ -110,7 +110,7 @@ def as_batch(port: SparkPort, batch: Batch | None) -> Iterator[SparkPort]:
     Raises:
         BatchAppliedError: the table has the batch already.
     """
-    with port.together() as together:
+    with port.in_one_commit() as together:
         if batch is not None:
             # First of all: in a commit that is tried again it looks at what is there by then.
             together.run(mark(batch))
@@ -134,18 +134,20 @@ class AppendBatch:
 
     def run(self, port: SparkPort) -> None:
         """Run it, again on the new snapshot after a conflict; see `Table.append_stream`."""
-        options = self.options.saying(self.batch.summary)
+        options = self.options.with_summary(self.batch.summary)
 
-        def once() -> None:
+        def run_once() -> None:
             with suppress(BatchAppliedError), as_batch(port, self.batch) as together:
                 if self.merges_schema:
                     add_columns_of(self.rows, together)
                 start = Start.of(together, options)
                 files = start.write_files(self.rows)
                 if files:
-                    FileChanges(together).fast_append(files, **owning(start.settings, files))
+                    FileChanges(together).fast_append(
+                        files, **with_own_files(start.settings, files)
+                    )
 
-        run_with_retries(once, lambda _: port.retries)
+        run_with_retries(run_once, lambda _: port.retries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,4 +175,6 @@ class ReplaceRows:
         with as_batch(port, self.batch) as together:
             if self.merges_schema:
                 add_columns_of(rows, together)
-            Overwrite(rows=rows, options=self.options.saying(self.batch.summary)).run(together)
+            Overwrite(rows=rows, options=self.options.with_summary(self.batch.summary)).run(
+                together
+            )

@@ -154,7 +154,7 @@ class ArrowTask:
             for key, rows in _runs(batch, self.keys)
         )
 
-    def copied(
+    def copy(
         self, batches: Iterator[tuple[pa.RecordBatch, RowSource | None]]
     ) -> Iterator[pa.RecordBatch]:
         """Write rows of one partition that are in the types of `arrow_schema` already.
@@ -264,7 +264,7 @@ class OpenFile:
 
     def write(self, arrays: list[pa.Array]) -> None:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        self._floats.see(arrays)
+        self._floats.add_rows(arrays)
         self.rows += batch.num_rows
         self._pending.append(batch)
         self.pending_size += batch.nbytes
@@ -284,7 +284,7 @@ class OpenFile:
                 io.upload_unique(local, self.path)
             finally:
                 os.remove(local)
-        return replace(self._floats.completed(entry), file_path=self.path)
+        return replace(self._floats.with_metrics(entry), file_path=self.path)
 
     def abandon(self) -> None:
         self._writer.close()
@@ -433,7 +433,7 @@ class _Column:
     lower: float = math.inf
     upper: float = -math.inf
 
-    def see(self, columns: Sequence[pa.Array]) -> None:
+    def add_rows(self, columns: Sequence[pa.Array]) -> None:
         array = columns[self.places[0]]
         for place in self.places[1:]:
             # What is in a struct that is NULL is NULL.
@@ -469,16 +469,16 @@ class FloatMetrics:
         """Look for the columns among the stored fields of a file."""
         self._columns = [
             _Column(field, mode, places)
-            for field, places in _floating(fields, ())
+            for field, places in _floating_columns(fields, ())
             if (mode := modes.get(field.field_id, NONE)).kind != "none"
         ]
 
-    def see(self, columns: Sequence[pa.Array]) -> None:
+    def add_rows(self, columns: Sequence[pa.Array]) -> None:
         """Take some rows of the file in."""
         for column in self._columns:
-            column.see(columns)
+            column.add_rows(columns)
 
-    def completed(self, entry: DataFile) -> DataFile:
+    def with_metrics(self, entry: DataFile) -> DataFile:
         """Return the file's entry with what was seen."""
         nulls, nans = dict(entry.null_value_counts or {}), dict(entry.nan_value_counts or {})
         lower, upper = dict(entry.lower_bounds or {}), dict(entry.upper_bounds or {})
@@ -499,7 +499,7 @@ class FloatMetrics:
         )
 
 
-def _floating(
+def _floating_columns(
     fields: Sequence[I.NestedField], above: tuple[int, ...]
 ) -> Iterator[tuple[I.NestedField, tuple[int, ...]]]:
     """The columns outside of lists and maps, each with its places from struct to struct."""
@@ -510,6 +510,6 @@ def _floating(
             case I.FloatType() | I.DoubleType():
                 yield field, places
             case I.StructType(fields=parts):
-                yield from _floating(parts, places)
+                yield from _floating_columns(parts, places)
             case _:
                 pass

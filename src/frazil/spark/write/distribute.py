@@ -71,7 +71,7 @@ class Placement:
     task: str = ""
     pieces: int = 1
 
-    def placed(
+    def place(
         self, df: DataFrame, *, keys: Mapping[str, Column], ordering: Sequence[Column]
     ) -> DataFrame:
         """Return rows with their partition keys and what is added, where they are to be written.

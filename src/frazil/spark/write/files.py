@@ -159,24 +159,24 @@ def write_data_files(
     tell = on_progress or tell_nobody
     own = df.sparkSession
 
-    def planned() -> FileWrite:
+    def plan_write() -> FileWrite:
         fields = schema or metadata.schema
-        return FileWrite.planned(metadata, io, options, fields, kind, placement)
+        return FileWrite.plan(metadata, io, options, fields, kind, placement)
 
-    write = planned()
+    write = plan_write()
     write = replace(write, writer=chosen_writer(own, write, expected))
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
     try:
-        files = write.filled(own, aligned, tell)
+        files = write.fill(own, aligned, tell)
     except StorageError as error:
         if not write.writer.may_change or isinstance(error, MissingFileError):
             raise
         # Spark's connector may have credentials that executors' Python has not.
         _LOG.warning("Arrow cannot write the files, and Spark is asked to: %s", error)
-        write = replace(planned(), writer=replace(SPARK, why=f"Arrow could not: {error}"))
-        files = write.filled(own, aligned, tell)
+        write = replace(plan_write(), writer=replace(SPARK, why=f"Arrow could not: {error}"))
+        files = write.fill(own, aligned, tell)
     try:
         size = sum(file.file_size_in_bytes for file in files)
         records = sum(file.record_count for file in files)
@@ -226,7 +226,7 @@ class FileWrite:
     writer: Writer = SPARK
 
     @classmethod
-    def planned(
+    def plan(
         cls,
         metadata: TableMetadata,
         io: FileIO,
@@ -306,15 +306,15 @@ class FileWrite:
             self.io, reader, self.spec, order.order_id, self.needs_labels, keys, self.kind
         )
 
-    def filled(
+    def fill(
         self, spark: SparkSession, aligned: DataFrame, tell: Callable[[WriteProgress], None]
     ) -> list[DataFile]:
         """Write the rows; return the entries of the files where they stay."""
         tell(WriteProgress("writing", writer=self.writer))
-        with self.staging.discarding():
-            return self.staging.publish(self.staged(spark, aligned, tell), self.final_path)
+        with self.staging.discard_on_failure():
+            return self.staging.publish(self.stage(spark, aligned, tell), self.final_path)
 
-    def staged(
+    def stage(
         self, spark: SparkSession, aligned: DataFrame, tell: Callable[[WriteProgress], None]
     ) -> list[DataFile]:
         """Fill the folder; return the entries of its files in the order of their paths.
@@ -325,13 +325,13 @@ class FileWrite:
         check_variants(spark, self.schema)
         if self.takes_arrow:
             return self.with_arrow(aligned)
-        written = self.natively(spark, aligned)
+        written = self.write_natively(spark, aligned)
         self.count.ask()
         entries = self.entries(spark, written, tell)
         self.check_count(entries)
         return entries
 
-    def placed(self, aligned: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
+    def place(self, aligned: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
         """The rows with their partition keys, distributed, counted and sorted."""
         keys = partition_keys(self.schema, self.spec)
         order = self.metadata.sort_order_by_id(self.options.sort_order_id)
@@ -347,16 +347,16 @@ class FileWrite:
             )
         else:
             ordering = ordering if chosen.ordering is None else chosen.ordering
-            placed = chosen.placed(aligned, keys=keys, ordering=ordering)
+            placed = chosen.place(aligned, keys=keys, ordering=ordering)
         # Behind the sort Spark would not know that the rows are in order, and sort them again.
-        counted = placed if self.takes_arrow else self.count.of(placed)
+        counted = placed if self.takes_arrow else self.count.counted_rows(placed)
         # Arrow's writer closes a partition's file where another partition begins.
         by_keys = [F.col(key) for key in keys] if self.takes_arrow and not ordering else []
         rows = in_order(counted, keys=() if by_keys else keys, ordering=by_keys or ordering)
         added = () if chosen is None else tuple(chosen.added)
         return rows.drop(*added) if added else rows, tuple(keys)
 
-    def natively(self, spark: SparkSession, aligned: DataFrame) -> list[FileInfo] | None:
+    def write_natively(self, spark: SparkSession, aligned: DataFrame) -> list[FileInfo] | None:
         """Let Spark write the folder.
 
         Returns:
@@ -370,7 +370,7 @@ class FileWrite:
             settings["spark.sql.variant.writeShredding.enabled"] = shreds
             # It would rename the columns of scans, and their field ids would be lost on the way.
             settings["spark.sql.variant.pushVariantIntoScan"] = "false"
-        placed, keys = self.placed(aligned)
+        placed, keys = self.place(aligned)
         if self.placement is not None and self.placement.moves == "stay":
             settings[_OPEN_FILES] = str(costs.OPEN_FILES)
         options = {**self.options.spark_options(), **(_RAW_LOCAL_FILES if self.is_local else {})}
@@ -402,7 +402,7 @@ class FileWrite:
 
     def with_arrow(self, aligned: DataFrame) -> list[DataFile]:
         """Let executors write the folder with PyArrow."""
-        placed, keys = self.placed(aligned)
+        placed, keys = self.place(aligned)
         self.staging.make()
         rows = map_batches(placed, self.arrow_task(keys), "entry string").collect()
         return self.staged_entries([row["entry"] for row in rows])
@@ -418,7 +418,7 @@ class FileWrite:
         told = [entry_from_text(entry, self.partition_type) for entry in entries]
         return sorted(told, key=lambda entry: entry.file_path)
 
-    def listed(self) -> list[FileInfo]:
+    def list_files(self) -> list[FileInfo]:
         """The files that lie in the folder, but for hidden ones, in the order of their paths."""
         listed = sorted(self.io.list(self.folder), key=lambda file: file.path)
         # What a late attempt of a task left is hidden, as it is from Spark's own readers.
@@ -442,7 +442,7 @@ class FileWrite:
         Args:
             found: the files in the order of tasks; those of the folder where it is None.
         """
-        written = self.listed() if found is None else sorted(found, key=_folder_of)
+        written = self.list_files() if found is None else sorted(found, key=_folder_of)
         if self.placement is not None and self.placement.pieces > 1:
             written = joined_pieces(
                 written, pieces=self.placement.pieces, most=self.options.target_file_size

@@ -175,14 +175,14 @@ class Finisher:
             if found.is_all_null:
                 return None
             if found.null_count:
-                raise _several(field, path, None, found.lower)
+                raise _several_partitions_error(field, path, None, found.lower)
             if not _is_open(found):
                 low = field.transform.apply(source.field_type, found.lower)
                 high = field.transform.apply(source.field_type, found.upper)
                 if low == high:
                     return low
                 if field.transform.preserves_order:
-                    raise _several(field, path, low, high)
+                    raise _several_partitions_error(field, path, low, high)
         first = _first_value(file, self.schema.name_path(field.source_id), source.field_type)
         return field.transform.apply(source.field_type, first)
 
@@ -199,7 +199,9 @@ def _with_end(stream: BinaryIO, start: int, end: bytes) -> BinaryIO:
     return range_input(start + len(end), read_range)
 
 
-def _several(field: PartitionField, path: str, low: Any, high: Any) -> InvalidDataFileError:
+def _several_partitions_error(
+    field: PartitionField, path: str, low: Any, high: Any
+) -> InvalidDataFileError:
     return InvalidDataFileError(
         f"the rows belong to several partitions of {field.name!r}, not to one: there are {low!r} "
         f"and {high!r}",

@@ -229,7 +229,7 @@ def _make_or_none(spark: SparkSession) -> _Makers | None:
 def _make(spark: SparkSession) -> _Makers:
     session: Any = spark
     jvm, java_session = session._jvm, session._jsparkSession
-    none, nothing = module_named(jvm, "scala.None"), _empty(jvm, "Map")
+    none, nothing = module_named(jvm, "scala.None"), _empty_collection(jvm, "Map")
     writer = module_named(jvm, _WRITER)
     (write,) = (each for each in writer.getClass().getMethods() if each.getName() == "write")
     handles = jvm.java.lang.invoke.MethodHandles
@@ -253,7 +253,7 @@ def _make(spark: SparkSession) -> _Makers:
     parquet = getattr(jvm, f"{_DATASOURCES}.parquet.ParquetFileFormat")()
     body = handles.insertArguments(function, 11, _array(jvm, last))
     # Without trackers, which look at each file; and no buckets.
-    body = handles.insertArguments(body, 8, _array(jvm, [none, _empty(jvm, "Nil")]))
+    body = handles.insertArguments(body, 8, _array(jvm, [none, _empty_collection(jvm, "Nil")]))
     body = handles.insertArguments(body, 3, _array(jvm, [parquet]))
     return _Makers(
         session=java_session,
@@ -269,7 +269,7 @@ def _make(spark: SparkSession) -> _Makers:
     )
 
 
-def _empty(jvm: Any, name: str) -> Any:
+def _empty_collection(jvm: Any, name: str) -> Any:
     made = module_named(jvm, f"scala.collection.immutable.{name}")
     return made if name == "Nil" else made.empty()
 

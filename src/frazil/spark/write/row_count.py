@@ -93,7 +93,7 @@ class RowCount:
         # Spark has no limit of time for this, and a lost event would be waited for for ever.
         self._asking = Thread(target=self._ask, name="frazil-row-count", daemon=True)
 
-    def of(self, df: DataFrame) -> DataFrame:
+    def counted_rows(self, df: DataFrame) -> DataFrame:
         """The same rows, counted as they pass."""
         return df.observe(self._observation, F.expr(f"count(1) AS {_ROWS}"))
 

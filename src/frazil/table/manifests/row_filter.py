@@ -12,9 +12,9 @@ from frazil.format.predicates import (
     AlwaysTrue,
     Expression,
     bind,
-    inclusive,
+    inclusive_projection,
     parse_predicate,
-    strict,
+    strict_projection,
 )
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.prune import (
@@ -74,7 +74,7 @@ class RowFilter:
         bound = self.bound_predicate(metadata)
         if manifest.content is ManifestContent.DATA:
             return may_match(bound, spec, metadata.schema, entries)
-        return keeps_partitions(inclusive(bound, spec, metadata.schema), entries)
+        return keeps_partitions(inclusive_projection(bound, spec, metadata.schema), entries)
 
     def all_match(
         self, metadata: TableMetadata, manifest: ManifestFile, entries: pl.DataFrame
@@ -88,7 +88,7 @@ class RowFilter:
         bound = self.bound_predicate(metadata)
         if manifest.content is ManifestContent.DATA:
             return must_match(bound, spec, metadata.schema, entries)
-        return must_keep_partitions(strict(bound, spec, metadata.schema), entries)
+        return must_keep_partitions(strict_projection(bound, spec, metadata.schema), entries)
 
 
 def to_expression(predicate: Predicate) -> Expression:

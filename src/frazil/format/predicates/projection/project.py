@@ -60,7 +60,7 @@ from frazil.format.types import (
 from frazil.format.values.decimals import add, subtract, unit_of
 
 
-def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
+def inclusive_projection(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
     """The predicate that the partition of every kept row satisfies."""
 
     def leaf(node: Expression) -> Expression:
@@ -73,7 +73,7 @@ def inclusive(bound: Expression, spec: PartitionSpec, schema: Schema) -> Express
     return with_leaves(bound, leaf)
 
 
-def strict(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
+def strict_projection(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
     """The predicate whose partitions hold only kept rows."""
 
     def leaf(node: Expression) -> Expression:
@@ -191,12 +191,12 @@ class Step:
         if self.wraps_below is not None and right < self.wraps_below:
             yield right + self.wrap
 
-    def before(self, value: Any) -> Any:
+    def value_before(self, value: Any) -> Any:
         """The right partition value of the next smaller column value."""
         exact = isinstance(value, Decimal)
         return self.apply(subtract(value, self.unit) if exact else value - self.unit)
 
-    def after(self, value: Any) -> Any:
+    def value_after(self, value: Any) -> Any:
         """The right partition value of the next greater column value."""
         exact = isinstance(value, Decimal)
         return self.apply(add(value, self.unit) if exact else value + self.unit)
@@ -227,11 +227,11 @@ def project_step_inclusive(node: Leaf, ref: BoundRef, step: Step) -> Expression 
         case In(values=values):
             return in_values(ref, _all_stored(step, values))
         case Comparison(op=Op.LT, literal=literal):
-            return _at_most(ref, step, step.before(literal))
+            return _at_most(ref, step, step.value_before(literal))
         case Comparison(op=Op.LE, literal=literal):
             return _at_most(ref, step, step.apply(literal))
         case Comparison(op=Op.GT, literal=literal):
-            return Comparison(Op.GE, ref, step.after(literal))
+            return Comparison(Op.GE, ref, step.value_after(literal))
         case Comparison(op=Op.GE, literal=literal):
             return Comparison(Op.GE, ref, step.apply(literal))
         case _:
@@ -262,16 +262,16 @@ def project_step_strict(node: Leaf, ref: BoundRef, step: Step) -> Expression | N
         case Comparison(op=Op.LT, literal=literal):
             return Comparison(Op.LT, ref, step.apply(literal))
         case Comparison(op=Op.LE, literal=literal):
-            return Comparison(Op.LT, ref, step.after(literal))
+            return Comparison(Op.LT, ref, step.value_after(literal))
         case Comparison(op=Op.GT, literal=literal):
-            return _above(ref, step, step.apply(literal))
+            return _more_than(ref, step, step.apply(literal))
         case Comparison(op=Op.GE, literal=literal):
-            return _above(ref, step, step.before(literal))
+            return _more_than(ref, step, step.value_before(literal))
         case _:
             return None
 
 
-def _above(ref: BoundRef, step: Step, lowest: Any) -> Expression:
+def _more_than(ref: BoundRef, step: Step, lowest: Any) -> Expression:
     rounded_up = step.may_be_rounded_up and lowest < 0
     above = Comparison(Op.GT, ref, lowest + 1 if rounded_up else lowest)
     if step.wraps_below is None:

@@ -95,7 +95,7 @@ class ConditionReader:
     time_zone: str | tzinfo
     alias: str | None = None
 
-    def implied(self, text: str) -> Implied:
+    def read_condition(self, text: str) -> Implied:
         """Return what a text implies; nothing where it cannot be read."""
         try:
             tree = sql_tree(text)
@@ -165,15 +165,15 @@ class ConditionReader:
             if not isinstance(node, Leaf) or not isinstance(node.ref, Reference):
                 return node
             first, *rest = node.ref.parts
-            if not rest or not self._same(first, self.alias or ""):
+            if not rest or not self._is_same_name(first, self.alias or ""):
                 return node
-            if not any(self._same(rest[0], name) for name in self._names):
+            if not any(self._is_same_name(rest[0], name) for name in self._names):
                 return node
             return with_ref(node, Reference(tuple(rest)))
 
         return with_leaves(expression, leaf)
 
-    def _same(self, one: str, other: str) -> bool:
+    def _is_same_name(self, one: str, other: str) -> bool:
         return one == other or (not self.case_sensitive and one.lower() == other.lower())
 
     @cached_property

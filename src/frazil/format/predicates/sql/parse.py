@@ -159,18 +159,18 @@ def _positive_leaf(node: exp.Expression) -> Expression:
         case exp.NullSafeNEQ():
             return _null_safe(node).negated()
         case exp.In():
-            return _in(node)
+            return _in_predicate(node)
         case exp.Between():
-            return _between(node)
+            return _between_predicate(node)
         case exp.Is():
-            return _is(node)
+            return _is_predicate(node)
         case exp.Like():
-            return _like(node, "\\")
+            return _like_predicate(node, "\\")
         case exp.Escape() if isinstance(node.this, exp.Like):
             escape = literal_value(node.expression)
             if not isinstance(escape, str) or len(escape) != 1 or escape in _WILDCARDS:
                 raise _unsupported_error(node, "ESCAPE takes one character, neither % nor _")
-            found = _like(node.this, escape)
+            found = _like_predicate(node.this, escape)
             return found.negated() if node.this.args.get("negate") else found
         case exp.IsNan():
             return IsNaN(_column(node.this))
@@ -243,7 +243,7 @@ def _null_safe(node: exp.Expression) -> Expression:
     return And(Comparison(Op.EQ, column, literal), NotNull(column))
 
 
-def _in(node: exp.In) -> Expression:
+def _in_predicate(node: exp.In) -> Expression:
     if any(node.args.get(key) is not None for key in ("query", "unnest", "field")):
         raise _unsupported_error(node, "IN takes a list of literals, not a query")
     column = _column(node.this)
@@ -255,14 +255,14 @@ def _in(node: exp.In) -> Expression:
     return found if len(present) == len(values) else Or(found, AlwaysNull())
 
 
-def _between(node: exp.Between) -> Expression:
+def _between_predicate(node: exp.Between) -> Expression:
     if node.args.get("symmetric"):
         raise _unsupported_error(node, "BETWEEN SYMMETRIC; write the smaller literal first")
     low, high = node.args["low"], node.args["high"]
     return And(_compare(node, node.this, Op.GE, low), _compare(node, node.this, Op.LE, high))
 
 
-def _is(node: exp.Is) -> Expression:
+def _is_predicate(node: exp.Is) -> Expression:
     column = _column(node.this)
     what = without_parentheses(node.expression)
     if isinstance(what, exp.Null):
@@ -272,7 +272,7 @@ def _is(node: exp.Is) -> Expression:
     raise _unsupported_error(node)
 
 
-def _like(node: exp.Expression, escape: str) -> Expression:
+def _like_predicate(node: exp.Expression, escape: str) -> Expression:
     column, pattern = _column(node.this), literal_value(node.expression)
     if pattern is None:
         return AlwaysNull()

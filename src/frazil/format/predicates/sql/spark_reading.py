@@ -176,7 +176,7 @@ def reads_alike(
         case "floating" if form.carrier == "float":
             whole = [value for value in values if isinstance(value, int)]
             few = len(kinds - {LiteralKind.INTEGER}) <= 1
-            return few and _are_floating(kinds) and _within(whole, _EXACT_IN_FLOAT)
+            return few and _are_floating(kinds) and _are_within(whole, _EXACT_IN_FLOAT)
         case "floating":
             return _are_floating(kinds)
         case "string":
@@ -208,7 +208,9 @@ def _whole_numbers(kinds: set[LiteralKind], values: Sequence[Any]) -> bool:
         has_room = all(-_LONG_LIMIT <= value < _LONG_LIMIT for value in values)
         return has_room and _fit_one_decimal([(_LONG_DIGITS, 0), *map(_digits_of, values)])
     # A bigint is compared with a double as a double.
-    return kinds <= {LiteralKind.INTEGER, LiteralKind.DOUBLE} and _within(values, _EXACT_IN_DOUBLE)
+    return kinds <= {LiteralKind.INTEGER, LiteralKind.DOUBLE} and _are_within(
+        values, _EXACT_IN_DOUBLE
+    )
 
 
 def _are_floating(kinds: set[LiteralKind]) -> bool:
@@ -220,7 +222,7 @@ def _are_floating(kinds: set[LiteralKind]) -> bool:
     }
 
 
-def _within(values: Sequence[int | float], limit: int) -> bool:
+def _are_within(values: Sequence[int | float], limit: int) -> bool:
     return all(abs(value) < limit or not math.isfinite(value) for value in values)
 
 
@@ -267,7 +269,7 @@ def _has_offset(value: Any) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None
 
 
-def _wall(value: Any) -> datetime:
+def _wall_time(value: Any) -> datetime:
     if isinstance(value, TypedText):
         value = value.text
     if isinstance(value, str):
@@ -283,7 +285,7 @@ def _is_sure(value: Any, time_zone: str | tzinfo) -> bool:
     if _has_offset(value):
         return True
     try:
-        wall = _wall(value)
+        wall = _wall_time(value)
     except ValueError:
         return False
     return wall.year >= _FIRST_SURE_YEAR or _is_fixed(time_zone)
@@ -296,7 +298,7 @@ def _is_steady(value: Any, time_zone: str | tzinfo) -> bool:
     if _is_fixed(time_zone):
         return True
     try:
-        wall = _wall(value)
+        wall = _wall_time(value)
     except ValueError:
         return False
     if wall.year < _FIRST_SURE_YEAR:

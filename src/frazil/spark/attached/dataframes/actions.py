@@ -47,10 +47,10 @@ def iterate_rows(
     """
     with _naming_lost_files():
         rows = plain(frame, *args, **kwargs)
-    return _each(rows)
+    return _rows_naming_lost_files(rows)
 
 
-def _each(rows: Iterator[Any]) -> Iterator[Any]:
+def _rows_naming_lost_files(rows: Iterator[Any]) -> Iterator[Any]:
     with _naming_lost_files():
         yield from rows
 

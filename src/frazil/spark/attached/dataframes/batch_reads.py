@@ -77,18 +77,18 @@ def found_name(
     Raises:
         NoSuchTableError: there is no such table.
     """
-    meant = names.of(parts)
+    meant = names.lake_and_name(parts)
     if meant is None:
         return None
-    return context_of(names, spark, names.reading(meant[0].name)).find(parts)
+    return context_of(names, spark, names.lake_to_read(meant[0].name)).find(parts)
 
 
 def rows_of_view(names: SessionNames, spark: SparkSession, parts: Identifier) -> DataFrame:
     """Return the rows of a view."""
-    meant = names.of(parts)
+    meant = names.lake_and_name(parts)
     assert meant is not None
     text = f"SELECT * FROM {quote_name_always(parts)}"  # noqa: S608 The name is quoted.
-    return query(context_of(names, spark, names.reading(meant[0].name)), text).alias(parts[-1])
+    return query(context_of(names, spark, names.lake_to_read(meant[0].name)), text).alias(parts[-1])
 
 
 def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:
@@ -116,12 +116,12 @@ def _marked_rows(
     where: Identifier | str = place
     if not isinstance(place, str):
         rows = rows.alias(place[-1])
-        lake = names.of(place)
+        lake = names.lake_and_name(place)
         assert lake is not None
         where = (lake[0].name, *named.table.identifier)
     if not isinstance(found, Scan) or is_connect(rows.sparkSession):
         return rows
-    return TableMark.of(where, named.table.metadata, found).on(rows)
+    return TableMark.of(where, named.table.metadata, found).mark_rows(rows)
 
 
 def _read_of_choice(named: NamedTable, given: Given) -> Scan | DataFrame:

@@ -75,7 +75,7 @@ def with_hidden(
     try:
         made: DataFrame = plain(owner, *args, **kwargs)
     except AnalysisException as error:
-        found = _again(names, session_of(owner), error)
+        found = _with_hidden_columns(names, session_of(owner), error)
         if found is None:
             raise
         return found
@@ -117,7 +117,9 @@ def _column(machine: Machine, frame: Any, name: str) -> Column:
     return Column(machine.sql.classic.ExpressionUtils.column(column))
 
 
-def _again(names: SessionNames, spark: Any, error: AnalysisException) -> DataFrame | None:
+def _with_hidden_columns(
+    names: SessionNames, spark: Any, error: AnalysisException
+) -> DataFrame | None:
     """The DataFrame that Spark did not make, with hidden columns; None where it needs others.
 
     Raises:
@@ -181,7 +183,7 @@ def _rows_of_marks(
     for text in marks:
         mark = TableMark.read(text)
         table = _table_of(names, spark, mark.place)
-        metadata = None if table is None else mark.then(table.metadata)
+        metadata = None if table is None else mark.metadata_then(table.metadata)
         if table is None or metadata is None:
             continue
         own = [field.name for field in metadata.schema.fields]
@@ -204,8 +206,8 @@ def _table_of(
 ) -> LakeTable | None:
     if isinstance(place, str):
         return table_at(spark, place)
-    meant = names.of(place)
+    meant = names.lake_and_name(place)
     if meant is None:
         return None
-    found = context_of(names, spark, names.reading(meant[0].name)).find(place)
+    found = context_of(names, spark, names.lake_to_read(meant[0].name)).find(place)
     return found.table if isinstance(found, NamedTable) else None

@@ -160,7 +160,7 @@ def read_choice(given: Given, metadata: TableMetadata) -> ReadChoice:
         "as-of-timestamp": _version(given.number("as-of-timestamp"), "as_of"),
         "branch": _version(given.take("branch"), "ref"),
         "tag": _version(given.take("tag"), "ref"),
-        "versionAsOf": _named(given.take("versionasof"), metadata),
+        "versionAsOf": _version_of(given.take("versionasof"), metadata),
         "timestampAsOf": _version(given.take("timestampasof"), "as_of"),
     }
     given.take("path")
@@ -194,7 +194,7 @@ def _version(value: Any, kind: str) -> TableVersion | None:
     return None if value is None else TableVersion(**{kind: value})
 
 
-def _named(text: str | None, metadata: TableMetadata) -> TableVersion | None:
+def _version_of(text: str | None, metadata: TableMetadata) -> TableVersion | None:
     return None if text is None else named_version(text, metadata)
 
 

@@ -42,11 +42,11 @@ class LakeMergeWriter(MergeIntoWriter):
             self._frazil_write = TableWrite(names=names, parts=parts, rows=rows)
             target = self._frazil_write.target()
             self._frazil_target = (target.catalog, *target.table.identifier[:-1], target.name)
-            alias = alias_of_rows(rows) or _free(SOURCE, target.name)
+            alias = alias_of_rows(rows) or _free_alias(SOURCE, target.name)
             self._frazil_columns = SourceColumns(rows, alias, self._frazil_target)
             merge = Merge(
                 source=rows,
-                on=self._frazil_columns.named(condition),
+                on=self._frazil_columns.named_column(condition),
                 target_alias=target.name,
                 source_alias=alias,
                 options=CommitOptions(branch=target.branch),
@@ -82,7 +82,7 @@ class LakeMergeWriter(MergeIntoWriter):
     ) -> LakeMergeWriter:
         """Add a clause, of the method of our builder of that name."""
         add: Callable[..., Any] = getattr(self._frazil_builder, method)
-        named = self._frazil_columns.named
+        named = self._frazil_columns.named_column
         condition = named(condition)
         if values is None:
             add(condition=condition)
@@ -168,5 +168,5 @@ def alias_of_rows(rows: Any) -> str | None:
     return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
 
 
-def _free(name: str, taken: str) -> str:
-    return name if name.lower() != taken.lower() else f"{name}_rows"
+def _free_alias(name: str, other: str) -> str:
+    return name if name.lower() != other.lower() else f"{name}_rows"

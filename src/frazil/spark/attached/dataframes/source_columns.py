@@ -55,7 +55,7 @@ class SourceColumns:
     alias: str
     target: tuple[str, ...]
 
-    def named(self, column: Any) -> Any:
+    def named_column(self, column: Any) -> Any:
         """Return a column with names in place of the source's own columns.
 
         Only comparisons, calls, CASE, casts and columns are looked into; what else there is stays
@@ -68,43 +68,45 @@ class SourceColumns:
         if is_connect(self.rows.sparkSession):
             if self.target[-2] not in repr(column):
                 return column
-            return type(column)(self._requalified(given._expr))
+            return type(column)(self._requalified_part(given._expr))
         node = given._jc.node()
         own = {each.exprId().toString(): each.name() for each in self._attributes()}
-        return self._renamed(node, own) if self._names_one(node, own) else column
+        return self._renamed_node(node, own) if self._names_one(node, own) else column
 
     def _attributes(self) -> Iterator[Any]:
         rows: Any = self.rows
-        return _each(rows._jdf.queryExecution().analyzed().output())
+        return _elements(rows._jdf.queryExecution().analyzed().output())
 
-    def _renamed(self, node: Any, own: dict[str, str]) -> Any:
+    def _renamed_node(self, node: Any, own: dict[str, str]) -> Any:
         name = _own_name(node, own)
         if name is not None:
             return F.col(quote_name_always([self.alias, name]))
         match _kind(node):
             case "UnresolvedFunction":
-                inner = [self._renamed(each, own) for each in _each(node.arguments())]
+                inner = [self._renamed_node(each, own) for each in _elements(node.arguments())]
                 called = _OPERATORS.get(node.functionName())
                 if called is not None:
                     return called(*inner)
                 return F.call_function(node.functionName(), *inner)
             case "UnresolvedAttribute":
-                return F.col(quote_name_always(self._short(tuple(_each(node.nameParts())))))
+                return F.col(
+                    quote_name_always(self._short_parts(tuple(_elements(node.nameParts()))))
+                )
             case "Literal":
                 return F.lit(node.value())
             case "CaseWhenOtherwise":
                 return self._renamed_case(node, own)
             case "Cast" if node.evalMode().isEmpty():
-                return self._renamed(node.child(), own).cast(node.dataType().sql())
+                return self._renamed_node(node.child(), own).cast(node.dataType().sql())
         return F.expr(with_short_qualifiers(node.sql(), (self.target,)))
 
     def _names_one(self, node: Any, own: dict[str, str]) -> bool:
         match _kind(node):
             case "UnresolvedFunction":
-                return any(self._names_one(each, own) for each in _each(node.arguments()))
+                return any(self._names_one(each, own) for each in _elements(node.arguments()))
             case "UnresolvedAttribute":
-                parts = tuple(_each(node.nameParts()))
-                return self._short(parts) != parts
+                parts = tuple(_elements(node.nameParts()))
+                return self._short_parts(parts) != parts
             case "ExpressionColumnNode":
                 return _own_name(node, own) is not None
             case "Literal":
@@ -117,13 +119,13 @@ class SourceColumns:
         return with_short_qualifiers(text, (self.target,)) != text
 
     def _renamed_case(self, node: Any, own: dict[str, str]) -> Any:
-        parts = [self._renamed(each, own) for each in _parts_of_case(node)]
+        parts = [self._renamed_node(each, own) for each in _parts_of_case(node)]
         found = F.when(parts[0], parts[1])
         for at in range(2, len(parts) - 1, 2):
             found = found.when(parts[at], parts[at + 1])
         return found.otherwise(parts[-1]) if len(parts) % 2 else found
 
-    def _short(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+    def _short_parts(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """The name of a column with the table's last part alone before it."""
         lowered = [part.lower() for part in parts]
         for start in range(len(self.target) - 1):
@@ -132,15 +134,15 @@ class SourceColumns:
                 return parts[len(before) - 1 :]
         return parts
 
-    def _requalified(self, part: Any) -> Any:
+    def _requalified_part(self, part: Any) -> Any:
         """An expression of Spark Connect in which columns have short names."""
         if isinstance(part, list | tuple):
-            return type(part)(self._requalified(each) for each in part)
+            return type(part)(self._requalified_part(each) for each in part)
         if not hasattr(part, "to_plan"):
             return part
         made = copy.copy(part)
         for name, value in vars(part).items():
-            setattr(made, name, self._requalified(value))
+            setattr(made, name, self._requalified_part(value))
         if type(part).__name__ == "ColumnReference":
             text = str(part._unparsed_identifier)
             made._unparsed_identifier = with_short_qualifiers(text, (self.target,))
@@ -151,7 +153,7 @@ class SourceColumns:
 
 def _parts_of_case(node: Any) -> Iterator[Any]:
     """Conditions and values in turn, and the value of ELSE, if it has one."""
-    for branch in _each(node.branches()):
+    for branch in _elements(node.branches()):
         yield branch._1()
         yield branch._2()
     if node.otherwise().isDefined():
@@ -171,6 +173,6 @@ def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _each(sequence: Any) -> Iterator[Any]:
+def _elements(sequence: Any) -> Iterator[Any]:
     for place in range(sequence.size()):
         yield sequence.apply(place)

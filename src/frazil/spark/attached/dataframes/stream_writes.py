@@ -211,7 +211,7 @@ class LakeStreamWriter(DataStreamWriter):
         write = TableWrite(names=self._frazil_names, parts=parts, rows=rows)
         if not makes or write.is_there():
             return write.target()
-        meant = self._frazil_names.of(parts)
+        meant = self._frazil_names.lake_and_name(parts)
         if meant is None:
             raise UnsupportedError(f"{shown(parts)} is a table of no lake")
         context = context_of(self._frazil_names, rows.sparkSession, meant[0].name)

@@ -47,14 +47,14 @@ class TableMark:
         """The mark as text."""
         return json.dumps([self.place, self.table, self.snapshot_id, self.schema_id])
 
-    def on(self, rows: DataFrame) -> DataFrame:
+    def mark_rows(self, rows: DataFrame) -> DataFrame:
         """Return rows of a classic session, whose plan tells of it from now on."""
         frame: Any = rows
         machine = Machine(rows.sparkSession.sparkContext._gateway)
         mark(machine, frame._jdf.logicalPlan(), self.text)
         return rows
 
-    def then(self, metadata: TableMetadata) -> TableMetadata | None:
+    def metadata_then(self, metadata: TableMetadata) -> TableMetadata | None:
         """Return a table as it was when the rows were read; None where it is another one.
 
         Raises:

@@ -17,7 +17,7 @@ from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.row_level.merging.evolution import add_columns_of
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
-from frazil.spark.sql.statements.insert import assigned, in_order, is_dynamic
+from frazil.spark.sql.statements.insert import assigned_rows, in_order, is_dynamic
 from frazil.spark.sql.statements.target import StatementTarget, target_of
 from frazil.storage.files import normalize_location
 
@@ -106,7 +106,7 @@ class TableWrite:
             TableAlreadyExistsError: it is there.
             NoSuchNamespaceError: its namespace is not.
         """
-        context, name = self._named()
+        context, name = self._context_and_name()
         if self.exists():
             raise TableAlreadyExistsError(f"there is a table {shown(name)} in {context.name}")
         given = self.given.copy()
@@ -130,11 +130,11 @@ class TableWrite:
         Raises:
             NoSuchTableError: there is no such table.
         """
-        context, name = self._named()
+        context, name = self._context_and_name()
         if not self.exists():
             raise NoSuchTableError(f"there is no table {shown(name)} in {context.name} to replace")
         self._refuse_dynamic()
-        port = context.loaded(context.catalog, name).port
+        port = context.load_table(context.catalog, name).port
         base = port.newest()
         properties = dict(self.properties)
         given = self.given.copy()
@@ -174,7 +174,7 @@ class TableWrite:
 
     def exists(self) -> bool:
         """Return whether the table is there."""
-        context, name = self._named()
+        context, name = self._context_and_name()
         return context.catalog.table_exists(name)
 
     def is_there(self) -> bool:
@@ -193,12 +193,12 @@ class TableWrite:
         return target_of(self._context(), self.parts)
 
     def _context(self) -> AttachedContext:
-        meant = self.names.of(self.parts)
+        meant = self.names.lake_and_name(self.parts)
         if meant is None:
             raise NoSuchTableError(f"there is no lake with a table {shown(self.parts)}: detached")
         return context_of(self.names, self.spark, meant[0].name)
 
-    def _named(self) -> tuple[AttachedContext, Identifier]:
+    def _context_and_name(self) -> tuple[AttachedContext, Identifier]:
         context = self._context()
         return context, context.identifier(self.parts)
 
@@ -233,12 +233,12 @@ class TableWrite:
         choice = write_choice(given, branch=target.branch)
         port = target.table.port
         if not choice.merges_schema:
-            rows = assigned(self.rows, target.schema, self.spark)
+            rows = assigned_rows(self.rows, target.schema, self.spark)
             make(rows, choice.options).run(port)
             return
-        with port.together() as together:
+        with port.in_one_commit() as together:
             add_columns_of(self.rows, together)
-            rows = assigned(self.rows, together.metadata.schema, self.spark)
+            rows = assigned_rows(self.rows, together.metadata.schema, self.spark)
             make(rows, choice.options).run(together)
 
 

@@ -114,16 +114,16 @@ def list_rows(place: SessionPlace, text: str) -> DataFrame:
         return _frame(place, _SCHEMA_COLUMNS, sorted(rows, key=lambda row: row[::-1]))
     tables = wanted.tables()
     if kind == "tables":
-        ordered = sorted(tables, key=lambda each: (each.kind, *_whole(each)))
+        ordered = sorted(tables, key=lambda each: (each.kind, *_whole_name(each)))
         return _frame(
             place,
             _TABLE_COLUMNS,
-            [(*_whole(each), each.kind, "", None, None, None, None, None) for each in ordered],
+            [(*_whole_name(each), each.kind, "", None, None, None, None, None) for each in ordered],
         )
     matches = _pattern(asked["column"])
     found = [
         _column_row(each, place_in_table, field)
-        for each in sorted(tables, key=_whole)
+        for each in sorted(tables, key=_whole_name)
         for place_in_table, field in enumerate(_columns(each), 1)
         if matches(field.name)
     ]
@@ -224,7 +224,7 @@ def _namespaces(catalog: Catalog, parent: Identifier) -> Iterator[Identifier]:
         yield from _namespaces(catalog, levels)
 
 
-def _whole(each: _Listed) -> tuple[str, str, str]:
+def _whole_name(each: _Listed) -> tuple[str, str, str]:
     return each.catalog, each.schema, each.name
 
 
@@ -243,7 +243,7 @@ def _column_row(each: _Listed, place: int, field: S.StructField) -> tuple[Any, .
         said = _SqlType(3, 8 if kind.precision <= 18 else 16, kind.scale, is_number=True)
     comment = (field.metadata or {}).get("comment", "")
     return (
-        *_whole(each), field.name, said.code, kind.simpleString().upper(), said.size, None,
+        *_whole_name(each), field.name, said.code, kind.simpleString().upper(), said.size, None,
         said.digits, _RADIX if said.is_number else None, int(field.nullable), comment, None, None,
         None, None, place, _NULLABLE[field.nullable], None, None, None, None, "NO",
     )  # fmt: skip

@@ -84,7 +84,7 @@ class AvroFile:
     def _arrow(self, schema: Any) -> pa.DataType:
         schema = self._resolve(schema)
         if not isinstance(schema, Mapping):
-            return self._plain(schema)
+            return self._plain_type(schema)
         logical = schema.get("logicalType")
         kind = schema["type"]
         self._remember(schema)
@@ -105,9 +105,9 @@ class AvroFile:
             return pa.binary(schema["size"])
         if logical in _MOMENTS:
             return pa.timestamp(_MOMENTS[logical], "UTC" if schema.get("adjust-to-utc") else None)
-        return _LOGICAL.get(str(logical)) or self._plain(kind)
+        return _LOGICAL.get(str(logical)) or self._plain_type(kind)
 
-    def _plain(self, kind: Any) -> pa.DataType:
+    def _plain_type(self, kind: Any) -> pa.DataType:
         if isinstance(kind, str) and kind in _PLAIN:
             return _PLAIN[kind]
         raise InvalidDataFileError(f"the Avro type {kind!r} is not known", file=self._path)

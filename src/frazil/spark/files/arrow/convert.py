@@ -126,7 +126,7 @@ def convert_column(
             return column
 
 
-def cut(column: Column, field_type: I.IcebergType, held: I.IcebergType) -> Column:
+def pruned_column(column: Column, field_type: I.IcebergType, held: I.IcebergType) -> Column:
     """A column of the user's types without the fields of structs that were not asked for."""
     match field_type, held:
         case I.StructType(fields=fields), I.StructType() if field_type != held:
@@ -135,7 +135,7 @@ def cut(column: Column, field_type: I.IcebergType, held: I.IcebergType) -> Colum
                 inside = held.field_by_id(field.field_id)
                 child = column.getField(field.name)
                 inner = field.field_type if inside is None else inside.field_type
-                parts.append(cut(child, field.field_type, inner).alias(field.name))
+                parts.append(pruned_column(child, field.field_type, inner).alias(field.name))
             return F.when(column.isNotNull(), F.struct(*parts))
         case _:
             return column

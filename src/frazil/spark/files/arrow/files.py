@@ -240,7 +240,7 @@ def project_array(array: pa.Array, column: FooterColumn, field_type: I.IcebergTy
             return _struct(array, column, fields)
         case I.ListType():
             _check_kind(column, "list", field_type)
-            whole = _whole(array)
+            whole = _without_offset(array)
             values = project_array(whole.values, column.children[0], field_type.element_type)
             return pa.ListArray.from_arrays(
                 whole.offsets.cast(pa.int32()),
@@ -250,7 +250,7 @@ def project_array(array: pa.Array, column: FooterColumn, field_type: I.IcebergTy
             )
         case I.MapType():
             _check_kind(column, "map", field_type)
-            whole = _whole(array)
+            whole = _without_offset(array)
             return pa.MapArray.from_arrays(
                 whole.offsets,
                 project_array(whole.keys, column.children[0], field_type.key_type),
@@ -306,7 +306,7 @@ def _struct(
     return pa.StructArray.from_arrays(children, fields=wanted, mask=array.is_null())
 
 
-def _whole(array: pa.Array) -> pa.Array:
+def _without_offset(array: pa.Array) -> pa.Array:
     # Offsets and masks do not go together on a slice.
     return array.take(pa.array(range(len(array)), pa.int64())) if array.offset else array
 

@@ -71,7 +71,7 @@ class FactsCache:
     def __init__(self, kept: BoundedCache[FileFacts]) -> None:
         self._kept = kept
 
-    def known(self, paths: Sequence[str]) -> dict[str, FileFacts]:
+    def known_facts(self, paths: Sequence[str]) -> dict[str, FileFacts]:
         """The facts of those paths that are kept."""
         found = ((path, self._kept.get(path)) for path in paths)
         return {path: facts for path, facts in found if facts is not None}
@@ -123,7 +123,7 @@ def _facts(
     io: FileIO, paths: Sequence[str], read: Callable[[str], FileFacts | None]
 ) -> dict[str, FileFacts]:
     kept = FactsCache(io.caches["footers"])
-    facts = kept.known(paths)
+    facts = kept.known_facts(paths)
     unknown = [path for path in dict.fromkeys(paths) if path not in facts]
     if not unknown:
         return facts

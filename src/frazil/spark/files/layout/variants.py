@@ -42,10 +42,12 @@ def with_variants_apart(rows: DataFrame) -> DataFrame:
         fields.append(S.StructField(field.name, _RAW if is_variant else field.dataType))
     if not places:
         return rows
-    return map_batches(rows, partial(_apart, tuple(places)), S.StructType(fields))
+    return map_batches(rows, partial(_batches_of_parts, tuple(places)), S.StructType(fields))
 
 
-def _apart(places: tuple[int, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _batches_of_parts(
+    places: tuple[int, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         arrays: list[Any] = list(batch.columns)
         for place in places:

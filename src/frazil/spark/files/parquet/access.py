@@ -159,7 +159,7 @@ def spark_access(
 
 def access_tag(spark: SparkSession, io: FileIO) -> str | None:
     """Return text that is another one where `spark_access` may differ; no secret is in it."""
-    return f"{_whose(spark)} {io.tag}" if io.has_credentials else None
+    return f"{_credentials_choice(spark)} {io.tag}" if io.has_credentials else None
 
 
 def check_lasting_access(paths: Iterable[str], spark: SparkSession, io: FileIO) -> None:
@@ -173,9 +173,9 @@ def _credentials_for(
     paths: pl.Series, spark: SparkSession, io: FileIO
 ) -> list[tuple[StorageCredential, list[str]]]:
     """The catalog's credentials that are for some of the paths, and the folders of these."""
-    if io.signed_schemes and _whose(spark) == "catalog":
+    if io.signed_schemes and _credentials_choice(spark) == "catalog":
         _refuse_signed(paths, io)
-    if not io.has_credentials or _whose(spark) == "session":
+    if not io.has_credentials or _credentials_choice(spark) == "session":
         return []
     known = io.credentials()
     found: dict[str, tuple[StorageCredential, list[str]]] = {}
@@ -224,7 +224,7 @@ def _of_store(credential: StorageCredential | None, path: str) -> StorageCredent
     return None
 
 
-def _whose(spark: SparkSession) -> str:
+def _credentials_choice(spark: SparkSession) -> str:
     choice = str(spark.conf.get(CREDENTIALS_SETTING, "catalog") or "catalog").lower()
     if choice not in ("catalog", "session"):
         raise ConfigurationError(

@@ -26,10 +26,14 @@ def names_manager(spark: SparkSession) -> bool:
 def session_of_lists(spark: SparkSession) -> Any:
     """Return a session of the virtual machine that keeps lists of files on the driver's disk."""
     session: Any = spark
-    return _PLAIN.get_or_make(spark, _plain) if names_manager(spark) else session._jsparkSession
+    return (
+        _PLAIN.get_or_make(spark, _plain_session)
+        if names_manager(spark)
+        else session._jsparkSession
+    )
 
 
-def _plain(spark: SparkSession) -> Any:
+def _plain_session(spark: SparkSession) -> Any:
     session: Any = spark
     made = session._jsparkSession.newSession()
     made.conf().unset(MANAGER_SETTING)

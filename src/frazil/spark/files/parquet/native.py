@@ -191,7 +191,7 @@ def scan_by_name(
         if column is None:
             metadata = {k: v for k, v in (target.metadata or {}).items() if k != FIELD_ID_KEY}
             stored.append(
-                S.StructField(_absent(field), _without_ids(target.dataType), True, metadata)
+                S.StructField(_absent_name(field), _without_ids(target.dataType), True, metadata)
             )
         else:
             data_type = _stored_type(target.dataType, field.field_type, column)
@@ -268,7 +268,7 @@ def _scan_field(field: I.NestedField, name: str, context: ScanContext) -> S.Stru
     return S.StructField(name, scan_type(field.field_type, context.support), nullable, metadata)
 
 
-def _absent(field: I.NestedField) -> str:
+def _absent_name(field: I.NestedField) -> str:
     return f"absent (field {field.field_id})"
 
 
@@ -282,7 +282,9 @@ def _stored_type(target: S.DataType, field_type: I.IcebergType, column: FooterCo
             for part, field in zip(target.fields, scanned, strict=True):
                 child = by_id.get(field.field_id)
                 if child is None:
-                    renamed.append(S.StructField(_absent(field), _without_ids(part.dataType), True))
+                    renamed.append(
+                        S.StructField(_absent_name(field), _without_ids(part.dataType), True)
+                    )
                 else:
                     inner = _stored_type(part.dataType, field.field_type, child)
                     renamed.append(S.StructField(child.name, inner, part.nullable))

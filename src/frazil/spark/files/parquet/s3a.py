@@ -126,7 +126,7 @@ def s3a_options(
             f"the bucket {bucket} has capital letters in its name: Spark's files cannot be given "
             f"the catalog's credentials for it"
         )
-    key, secret, token = (_first(config, names) for names in (_KEY, _SECRET, _TOKEN))
+    key, secret, token = (_first_property(config, names) for names in (_KEY, _SECRET, _TOKEN))
     if not key or not secret:
         raise ConfigurationError(
             f"the catalog gave credentials of the bucket {bucket} that are not whole: "
@@ -151,7 +151,7 @@ def s3a_options(
 
 def _address(config: Mapping[str, str]) -> dict[str, str]:
     """Where the bucket is, as Frazil's own files are reached."""
-    endpoint, region = config.get("s3.endpoint"), _first(config, _REGION)
+    endpoint, region = config.get("s3.endpoint"), _first_property(config, _REGION)
     is_virtual = config.get("s3.force-virtual-addressing", "false").lower() == "true"
     found = {}
     if endpoint:
@@ -165,5 +165,5 @@ def _address(config: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _first(config: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+def _first_property(config: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     return next((config[name] for name in names if config.get(name)), None)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from frazil.format import types as I
 from frazil.format.schema import Schema
-from frazil.spark.abilities import lacking, reads_variants
+from frazil.spark.abilities import missing_ability_error, reads_variants
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
 
@@ -25,7 +25,7 @@ def check_variants(spark: SparkSession, schema: Schema) -> None:
     if not any(isinstance(field.field_type, I.VariantType) for field in fields):
         return
     if not _KNOWN.get_or_make(spark, _reads_variants):
-        raise lacking(
+        raise missing_ability_error(
             "reader of Parquet files with columns of the type variant",
             since="4.1",
             instead="keep such columns out of the table",

@@ -105,13 +105,13 @@ class Committer:
         """
         left = list(groups)
         try:
-            return list(self._destinies(left))
+            return list(self._settle_groups(left))
         except BaseException:
             for each in left:
                 self.rewriter.discard(each)
             raise
 
-    def _destinies(self, left: list[RewrittenGroup]) -> Iterator[Destiny]:
+    def _settle_groups(self, left: list[RewrittenGroup]) -> Iterator[Destiny]:
         """What becomes of groups; `left` has those that are surely not committed.
 
         Where others delete rows again and again, the other threads of this process wait from the
@@ -195,7 +195,7 @@ class Committer:
             if own.isdisjoint(gone | changed.keys()):
                 continue
             by_position = own.isdisjoint(gone) and not any(changed.get(path) for path in own)
-            followed = follower.followed(each) if by_position else None
+            followed = follower.follow(each) if by_position else None
             if followed is None:
                 lost.append(each)
                 continue
@@ -252,7 +252,7 @@ class Committer:
     ) -> FailedGroup:
         left.remove(group)
         self.rewriter.discard(group)
-        return group.failed(error, is_conflict=True)
+        return group.failed_group(error, is_conflict=True)
 
 
 class _Rewrite(RewriteFiles):
@@ -282,7 +282,7 @@ class FollowedDeletes:
     target: Target
     now: ScanPlan
 
-    def followed(self, done: RewrittenGroup) -> RewrittenGroup | None:
+    def follow(self, done: RewrittenGroup) -> RewrittenGroup | None:
         """Return a group with deletes of its new files; None where rows cannot be told.
 
         The group's files must all be there still.
@@ -298,10 +298,10 @@ class FollowedDeletes:
 
     def _follow(self, done: RewrittenGroup) -> RewrittenGroup | None:
         target = self.target
-        then = target.only(done.group.ordinals)
-        now = replace(target, plan=self.now).named(then.plan.files["file_path"])
+        then = target.restricted_to(done.group.ordinals)
+        now = replace(target, plan=self.now).with_paths(then.plan.files["file_path"])
         deleted = DeletedSince(then, now).by_position()
-        if deleted is None or not _are_all(then, now, deleted):
+        if deleted is None or not _are_all_gone(then, now, deleted):
             return None
         found = self._by_id(then, done, deleted)
         if found is None:
@@ -319,7 +319,7 @@ class FollowedDeletes:
         self, then: Target, done: RewrittenGroup, deleted: Mapping[str, BitMap64]
     ) -> list[Words] | None:
         """Where rows are in a group's new files, if all of them have ids."""
-        rows = RowIds.at(then, places_of(then, deleted))
+        rows = RowIds.at_places(then, places_of(then, deleted))
         if rows is None:
             return None
         found = rows_in_new_files(self.target.spark, self.target.io, done.added, rows)
@@ -349,7 +349,7 @@ class FollowedDeletes:
         return None if found is None else found.words(len(done.added))
 
 
-def _are_all(then: Target, now: Target, deleted: Mapping[str, BitMap64]) -> bool:
+def _are_all_gone(then: Target, now: Target, deleted: Mapping[str, BitMap64]) -> bool:
     """Return whether no row is gone but by these positions, and none has come back.
 
     An equality delete may have become positions meanwhile: of rows that were deleted already. Later
@@ -359,7 +359,7 @@ def _are_all(then: Target, now: Target, deleted: Mapping[str, BitMap64]) -> bool
     if known <= _equality_deletes(now):
         return True
     places = places_of(then, deleted)
-    gone = int(then.only(places).rows_at(places).count()) if places else 0
+    gone = int(then.restricted_to(places).rows_at(places).count()) if places else 0
     is_known = pl.col("file_path").is_in(list(known)) | (pl.col("content") == POSITION_DELETES)
     deletes = now.plan.deletes.filter(is_known)
     index = now.plan.delete_index.for_deletes(deletes["delete"])

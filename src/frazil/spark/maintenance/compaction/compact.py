@@ -227,7 +227,7 @@ class _Run:
         _LOG.warning("a group of %d files was not rewritten: %s", group.files_count, error)
         self.errors.append(error)
         nothing = RewrittenGroup(group=group, removed=(), added=())
-        self.failures.append(nothing.failed(error, is_conflict=False))
+        self.failures.append(nothing.failed_group(error, is_conflict=False))
         self._tell("failed")
         if not self.commits_early:
             work.begin_no_more()
@@ -242,7 +242,7 @@ class _Run:
             if not self.commits_early or self.failed_commits > self.options.max_failed_commits:
                 raise
             self.errors.append(error)
-            self.failures += [each.failed(error, is_conflict=False) for each in groups]
+            self.failures += [each.failed_group(error, is_conflict=False) for each in groups]
             self._tell("failed")
 
     def _note(self, destinies: Iterable[Destiny]) -> None:
@@ -289,7 +289,7 @@ class _Work:
         self._tag = f"frazil-compaction-{uuid4()}"
         self._pool = ThreadPoolExecutor(min(threads, len(groups)), "frazil-compaction")
         self._owned: dict[int, RewrittenGroup] = {}
-        self._futures = {self._pool.submit(self._rewritten, group): group for group in groups}
+        self._futures = {self._pool.submit(self._rewrite, group): group for group in groups}
 
     def __iter__(self) -> Iterator[tuple[FileGroup, Future[RewrittenGroup]]]:
         for future in as_completed(list(self._futures)):
@@ -318,9 +318,9 @@ class _Work:
         """Wait for the threads."""
         self._pool.shutdown()
 
-    def _rewritten(self, group: FileGroup) -> RewrittenGroup:
+    def _rewrite(self, group: FileGroup) -> RewrittenGroup:
         self._rewriter.target.spark.addTag(self._tag)
-        done = self._rewriter.rewritten(group)
+        done = self._rewriter.rewrite(group)
         self._owned[id(done)] = done
         return done
 

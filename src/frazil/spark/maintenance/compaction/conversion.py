@@ -60,7 +60,7 @@ class ConvertEqualityDeletes:
         """Run it; see `TableMaintenance.convert_equality_deletes`."""
         commit = port.naming_engine(self.commit)
 
-        def once() -> ConversionResult:
+        def run_once() -> ConversionResult:
             base = port.newest()
             head = branch_head(base, commit.branch)
             if head is None or base.format_version < 2:
@@ -68,7 +68,7 @@ class ConvertEqualityDeletes:
             conversion = _Conversion(port=port, base=base, head=head, commit=commit)
             return conversion.run(files_condition(port, base, self.where), self.on_progress)
 
-        return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
+        return run_with_retries(run_once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

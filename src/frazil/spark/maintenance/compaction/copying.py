@@ -129,7 +129,7 @@ def copy_rows(
         InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
     """
     nothing = Copied([], files, tasks)
-    write = FileWrite.planned(
+    write = FileWrite.plan(
         files.metadata, files.io, options, files.written_schema, DATA_FILES, None
     )
     is_parquet = all(each.lower() == "parquet" for each in files.plan.files["file_format"].unique())
@@ -163,7 +163,7 @@ def copy_rows(
     except BaseException:
         write.staging.discard()
         raise
-    return Copied(added, files.where(pl.Series(np.isin(numbers, left))), len(left))
+    return Copied(added, files.where_files(pl.Series(np.isin(numbers, left))), len(left))
 
 
 def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
@@ -231,7 +231,7 @@ class _Copy:
         ordered = sorted(files, key=lambda file: int(file["place"]))
         try:
             # None of a task's files is written unless all of them can be.
-            written = list(self.task.copied(self._all_rows(ordered)))
+            written = list(self.task.copy(self._all_rows(ordered)))
         except _MoreThanACopyError:
             yield _result_row(None, int(ordered[0]["file"]))
             return
@@ -278,7 +278,7 @@ class _Copy:
                     if self.deleted is None:
                         yield rows, RowSource(path, position, batch.num_rows)
                     else:
-                        yield _without(rows, gone, position), None
+                        yield _live_rows(rows, gone, position), None
                     position += batch.num_rows
         except FileNotFoundError as error:
             raise StorageError(f"there is no file {path}") from error
@@ -291,7 +291,7 @@ class _Copy:
         return np.zeros(0, dtype=np.int64) if words is None else words.values()
 
 
-def _without(rows: pa.RecordBatch, gone: Longs, first: int) -> pa.RecordBatch:
+def _live_rows(rows: pa.RecordBatch, gone: Longs, first: int) -> pa.RecordBatch:
     """Rows without those that are deleted of the file in which they begin at a position."""
     start, end = np.searchsorted(gone, [first, first + rows.num_rows])
     if start == end:

@@ -128,7 +128,7 @@ def remove_dangling_deletes(port: SparkPort, options: SnapshotOptions) -> int:
         ConflictError: others rewrote data files in every try that such deletes may apply to.
     """
 
-    def once() -> int:
+    def run_once() -> int:
         base = port.newest()
         head = branch_head(base, options.branch)
         if head is None:
@@ -140,7 +140,7 @@ def remove_dangling_deletes(port: SparkPort, options: SnapshotOptions) -> int:
         operation = replace_delete_files(port, base, head, removed, options=options)
         return len(operation.removed_deletes.removed)
 
-    return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
+    return run_with_retries(run_once, lambda _: port.retries, after=(ConflictError,))
 
 
 def _unpack(deletes: pl.DataFrame) -> pl.DataFrame:

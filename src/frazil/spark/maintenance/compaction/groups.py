@@ -92,7 +92,7 @@ def chosen_groups(
     groups: list[FileGroup] = []
     for ordinals in chosen:
         members = files.filter(pl.col("ordinal").is_in(list(ordinals)))
-        runs = options.sizes.packed(members["file_size_in_bytes"].to_numpy())
+        runs = options.sizes.group_slices(members["file_size_in_bytes"].to_numpy())
         groups += [_group(metadata, plan, members[run]) for run in runs]
     return _order(groups, options.job_order)
 
@@ -100,7 +100,7 @@ def chosen_groups(
 def _pack(files: pl.DataFrame, options: CompactionOptions) -> Iterator[pl.DataFrame]:
     """Files that are rewritten together, where that is worth it."""
     for _, members in files.group_by("scope", maintain_order=True):
-        for run in options.sizes.packed(members["file_size_in_bytes"].to_numpy()):
+        for run in options.sizes.group_slices(members["file_size_in_bytes"].to_numpy()):
             some = members[run]
             if (
                 options.rewrites_all

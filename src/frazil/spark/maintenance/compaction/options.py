@@ -392,7 +392,7 @@ class FileSizes:
             or size > self.largest
         )
 
-    def packed(self, sizes: npt.NDArray[np.int64]) -> list[slice]:
+    def group_slices(self, sizes: npt.NDArray[np.int64]) -> list[slice]:
         """Return runs of neighbours, each of as many bytes and files as one group may have."""
         ends = np.cumsum(sizes)
         runs: list[slice] = []

@@ -62,7 +62,7 @@ class RewritePositionDeletes:
         """Run it; see `TableMaintenance.rewrite_position_deletes`."""
         commit = port.naming_engine(self.commit)
 
-        def once() -> PositionDeletesResult:
+        def run_once() -> PositionDeletesResult:
             base = port.newest()
             chosen = RewriteOptions.of_deletes(base, self.options, self.settings)
             implied = files_condition(port, base, self.where)
@@ -79,7 +79,7 @@ class RewritePositionDeletes:
             )
             return rewrite.run(implied, self.granularity)
 
-        return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
+        return run_with_retries(run_once, lambda _: port.retries, after=(ConflictError,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class _DeletesRewrite:
             members = of_partition.drop("scope")
             wanted = members if self.options.rewrites_all else members.filter(self._is_badly_sized)
             sizes = wanted["file_size_in_bytes"].to_numpy()
-            for run in self.options.sizes.packed(sizes):
+            for run in self.options.sizes.group_slices(sizes):
                 some = wanted[run]
                 size = int(some["file_size_in_bytes"].sum())
                 if self.options.rewrites_all or self.options.sizes.is_worth_it(len(some), size):

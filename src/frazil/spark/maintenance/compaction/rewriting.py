@@ -44,7 +44,7 @@ class RewrittenGroup:
     deletes: tuple[DataFile, ...] = ()
     moved_rows: int = 0
 
-    def failed(self, reason: object, *, is_conflict: bool) -> FailedGroup:
+    def failed_group(self, reason: object, *, is_conflict: bool) -> FailedGroup:
         """Return what a result says of the group if it is given up."""
         text = str(reason).strip() or type(reason).__name__
         return FailedGroup(
@@ -93,19 +93,19 @@ class Rewriter:
         ]
         if not ordinals:
             return self
-        return replace(self, known=KnownDeletes.of(self.target.only(ordinals)))
+        return replace(self, known=KnownDeletes.of(self.target.restricted_to(ordinals)))
 
     def _may_copy(self, group: FileGroup) -> bool:
         return isinstance(self.arrangement, BinPack) and can_copy(self.metadata, group)
 
-    def rewritten(self, group: FileGroup) -> RewrittenGroup:
+    def rewrite(self, group: FileGroup) -> RewrittenGroup:
         """Read a group, apply the deletes, and write its rows.
 
         Raises:
             InvalidDataFileError: the new files hold another number of rows than the group.
             FrazilError, PySparkException: a file cannot be read or written; nothing is left.
         """
-        files = self.target.only(group.ordinals)
+        files = self.target.restricted_to(group.ordinals)
         sizes = self.options.sizes
         expected = group.size_in_bytes
         if isinstance(self.arrangement, SortBy):

@@ -113,7 +113,7 @@ class _Run:
             self.tell(OptimizeProgress("running", number, str(work)))
             try:
                 done = OptimizeStep(
-                    work=work, choices=choices, result=self._do(work, choices, number)
+                    work=work, choices=choices, result=self._run_work(work, choices, number)
                 )
             except (FrazilError, PySparkException) as error:
                 _LOG.warning("%s failed: %s", work, error)
@@ -125,7 +125,7 @@ class _Run:
             )
         return steps
 
-    def _do(self, work: Work, choices: tuple[OptimizingChoice, ...], number: int) -> Any:
+    def _run_work(self, work: Work, choices: tuple[OptimizingChoice, ...], number: int) -> Any:
         kinds = ",".join(sorted({choice.kind for choice in choices}))
         commit = self.commit.with_summary({_TYPE: kinds})
         match work:

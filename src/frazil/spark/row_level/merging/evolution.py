@@ -64,16 +64,16 @@ def new_columns(merge: MergeRequest, schema: Schema, *, case_sensitive: bool) ->
         for name, value in (clause.values or {}).items():
             path, is_known = texts.path(clause, str(name), value)
             kind = texts.type_of(value)
-            if texts.is_same(path, texts.source_path(clause, value)):
-                want(path[0], _nest(path[1:], kind))
+            if texts.is_same_path(path, texts.source_path(clause, value)):
+                want(path[0], _nested_type(path[1:], kind))
             elif is_known and clause.when is not When.BY_SOURCE and kind is not None:
                 found = find_path(
                     str(name), schema, alias=merge.target_alias, case_sensitive=case_sensitive
                 )
-                want(path[0], _nest(path[1:], _known_part(kind, found[-1].field_type, key)))
+                want(path[0], _nested_type(path[1:], _known_part(kind, found[-1].field_type, key)))
     fields = []
     for name, kind in wanted.items():
-        missing = _missing(kind, known[name].field_type, key) if name in known else kind
+        missing = _missing_part(kind, known[name].field_type, key) if name in known else kind
         if missing is not None and not isinstance(missing, S.NullType):
             fields.append(S.StructField(names[name], missing))
     added = query_schema_from_spark(S.StructType(fields))
@@ -115,7 +115,7 @@ class _Texts:
         source = spark.createDataFrame([], _with_paths(self.merge.source.schema, ()))
         return Scopes.of(self.merge, rows, source)
 
-    def is_same(self, one: Sequence[str], other: Sequence[str] | None) -> bool:
+    def is_same_path(self, one: Sequence[str], other: Sequence[str] | None) -> bool:
         """Whether two paths mean the same."""
         if other is None or self.case_sensitive:
             return other is not None and tuple(one) == tuple(other)
@@ -132,10 +132,12 @@ class _Texts:
             found = find_path(name, self.schema, alias=alias, case_sensitive=self.case_sensitive)
         except ValidationError as error:
             parts = split_name(name)
-            readings = [parts[1:]] if len(parts) > 1 and self.is_same(parts[:1], [alias]) else []
+            readings = (
+                [parts[1:]] if len(parts) > 1 and self.is_same_path(parts[:1], [alias]) else []
+            )
             given = self.source_path(clause, value)
             for reading in (*readings, parts):
-                if self.is_same(reading, given):
+                if self.is_same_path(reading, given):
                     return reading, False
             raise ValidationError(
                 f"{error}; a merge with schema evolution adds what the source has, where a clause "
@@ -234,11 +236,11 @@ def _unite(one: S.DataType, other: S.DataType, key: Callable[[str], str]) -> S.D
     return S.StructType(list(fields.values()))
 
 
-def _nest(names: Sequence[str], kind: S.DataType | None) -> S.DataType | None:
+def _nested_type(names: Sequence[str], kind: S.DataType | None) -> S.DataType | None:
     """A struct that holds a field at the end of a path."""
     if kind is None or not names:
         return kind
-    below = _nest(names[1:], kind)
+    below = _nested_type(names[1:], kind)
     assert below is not None
     return S.StructType([S.StructField(names[0], below)])
 
@@ -273,7 +275,7 @@ def _type_required_as_in(old: I.IcebergType, new: I.IcebergType) -> I.IcebergTyp
             return new
 
 
-def _missing(
+def _missing_part(
     source: S.DataType, target: I.IcebergType, key: Callable[[str], str]
 ) -> S.DataType | None:
     """The part of a type that the table's type lacks or has narrower; None where it has all."""
@@ -287,15 +289,15 @@ def _missing(
                     if not isinstance(field.dataType, S.NullType):
                         fields.append(S.StructField(field.name, field.dataType))
                     continue
-                part = _missing(field.dataType, old.field_type, key)
+                part = _missing_part(field.dataType, old.field_type, key)
                 if part is not None:
                     fields.append(S.StructField(old.name, part))
             return S.StructType(fields) if fields else None
         case S.ArrayType(), I.ListType():
-            part = _missing(source.elementType, target.element_type, key)
+            part = _missing_part(source.elementType, target.element_type, key)
             return None if part is None else S.ArrayType(part)
         case S.MapType(), I.MapType():
-            part = _missing(source.valueType, target.value_type, key)
+            part = _missing_part(source.valueType, target.value_type, key)
             return None if part is None else S.MapType(source.keyType, part)
         case _:
             wider = primitive_from_spark(source)

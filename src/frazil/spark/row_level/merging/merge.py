@@ -64,7 +64,7 @@ class Merge:
             target_alias=self.target_alias,
             source_alias=self.source_alias,
         )
-        once = self._evolve if self.evolves else self._once
+        once = self._evolve if self.evolves else self._run_once
         return run_with_retries(lambda: once(port, request), lambda _: self.options.retry)
 
     def keys(self, port: SparkPort) -> NamedKeys | None:
@@ -81,21 +81,21 @@ class Merge:
             return self.on
         return NamedKeys.of(one_or_several(self.on, argument="on"), port)
 
-    def _once(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
+    def _run_once(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
         return run_merge(request, Command.begin(port, "merge", self.options, mode=self.mode))
 
     def _evolve(self, port: SparkPort, request: MergeRequest) -> ChangeResult:
         """Run it once, with its new columns in the same commit."""
         base, strict = port.newest(), port.case_sensitive
         if not SCHEMA_EVOLUTION.of(base.properties):
-            return self._once(port, request)
+            return self._run_once(port, request)
         request = replace(request, evolves=True)
         added = new_columns(request, base.schema, case_sensitive=strict)
         if not added.fields:
-            return self._once(port, request)
+            return self._run_once(port, request)
         known = {field.name for field in base.schema.fields}
         new = {field.name for field in added.fields} - known
-        with port.together() as together:
+        with port.in_one_commit() as together:
             with TableOperations(together).update_schema(case_sensitive=strict) as change:
                 change.union_by_name(added)
-            return self._once(together, replace(request, added=frozenset(new)))
+            return self._run_once(together, replace(request, added=frozenset(new)))

@@ -13,7 +13,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.deletes.bitmap import Words
 from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import written_by_clause
-from frazil.spark.row_level.merging.keys.key_filter import pays
+from frazil.spark.row_level.merging.keys.key_filter import is_filter_cheaper
 from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
 from frazil.spark.row_level.merging.matches.counts import CLAUSE
 from frazil.spark.row_level.merging.matches.matching import without_broadcast
@@ -36,30 +36,32 @@ class MergedRows:
     matches: PlaceMatches
     target: Target
 
-    def updated(self) -> DataFrame:
+    def updated_rows(self) -> DataFrame:
         """Return the rows that get new values, with these.
 
         Where not every task has all of them, the other rows are left out before a join moves them.
         """
         assigned = self._assign("inner")
         if assigned.is_sent or (places := self._places()) is None:
-            return self._after(self.target.rows(lineage=True), assigned, "inner")
-        return self._after(self.target.rows_at(places), assigned, "inner")
+            return self._rows_after(self.target.rows(lineage=True), assigned, "inner")
+        return self._rows_after(self.target.rows_at(places), assigned, "inner")
 
-    def all_after(self) -> list[DataFrame]:
+    def all_rows_after(self) -> list[DataFrame]:
         """Return all rows as they are afterwards, without those that are deleted.
 
         Where the changes are few, every task has them and looks each row up. Where they are many,
         the rows that nothing happens to are read apart from the others: a join would move them.
         """
         assigned = self._assign("left")
-        may_part = pays(rows=self.target.plan.record_count, keys=self.matches.counts.changed)
+        may_part = is_filter_cheaper(
+            rows=self.target.plan.record_count, keys=self.matches.counts.changed_rows
+        )
         if assigned.is_sent or not may_part or (places := self._places()) is None:
-            return [self._after(self.target.rows(lineage=True), assigned, "left")]
+            return [self._rows_after(self.target.rows(lineage=True), assigned, "left")]
         parts = [self.target.rows_but(places)]
-        if self.matches.counts.updated:
+        if self.matches.counts.updated_rows:
             changed = self._assign("inner")
-            parts.append(self._after(self.target.rows_at(places), changed, "inner"))
+            parts.append(self._rows_after(self.target.rows_at(places), changed, "inner"))
         return parts
 
     def _places(self) -> Mapping[int, Words] | None:
@@ -91,14 +93,14 @@ class MergedRows:
             ],
         )
         assigned = assigned.withColumnRenamed(place, at).withColumnRenamed(CLAUSE, clause)
-        beside = matching.sent(source.rows, source.size.total)
+        beside = matching.sent_rows(source.rows, source.size.total)
         named = assigned.join(beside, source.number, "left")
-        is_sent = matching.sends_pairs(named, self.matches.counts.changed)
+        is_sent = matching.sends_pairs(named, self.matches.counts.changed_rows)
         return _Assigned(
             F.broadcast(named) if is_sent else without_broadcast(named), at, clause, is_sent
         )
 
-    def _after(self, rows: DataFrame, assigned: _Assigned, how: How) -> DataFrame:
+    def _rows_after(self, rows: DataFrame, assigned: _Assigned, how: How) -> DataFrame:
         """Rows of files, changed by their clauses and without those that are deleted.
 
         Args:

@@ -45,7 +45,7 @@ from frazil.spark.row_level.merging.clauses.clause import Do, When
 from frazil.spark.row_level.merging.clauses.flags import first_number, written_by_clause
 from frazil.spark.row_level.merging.clauses.request import MergeRequest
 from frazil.spark.row_level.merging.keys.equal_columns import MatchNames, equal_columns
-from frazil.spark.row_level.merging.keys.key_filter import KeyFilter, pays
+from frazil.spark.row_level.merging.keys.key_filter import KeyFilter, is_filter_cheaper
 from frazil.spark.row_level.merging.matches.by_file import FileMatches
 from frazil.spark.row_level.merging.matches.by_place import PlaceMatches
 from frazil.spark.row_level.merging.matches.counts import MatchCounts
@@ -84,7 +84,7 @@ def run_merge(asked: MergeRequest, command: Command) -> ChangeResult:
         source = Source.of(merge.source, beside, keys, compared, named)
     if merge.stored is not None and merge.stored.keys.are_distinct:
         source.check_keys(merge.stored)
-    with command.discarding():
+    with command.discard_on_failure():
         return _run(Matching(merge, command, checked, source, spark))
 
 
@@ -105,27 +105,27 @@ def _run(matching: Matching) -> ChangeResult:
 def _written_by_places(matches: PlaceMatches, target: Target) -> WrittenChanges:
     """Write what changes, in the table's mode."""
     matching, counts = matches.matching, matches.counts
-    command, new = matching.command, matches.inserted(target)
+    command, new = matching.command, matches.inserted_rows(target)
     if counts.is_empty:
         return WrittenChanges.of_new_rows(matching, counts, target, new)
     parts = [] if new is None else [new]
     most = 0 if new is None else matching.source.count
     if not command.merges_on_read:
-        rewritten = target.only(counts.files)
-        parts = [*MergedRows(matches, rewritten).all_after(), *parts]
+        rewritten = target.restricted_to(counts.files)
+        parts = [*MergedRows(matches, rewritten).all_rows_after(), *parts]
         most += rewritten.plan.record_count
         added = command.write(reduce(DataFrame.unionByName, parts), rewritten, most_rows=most)
-        copied = rewritten.live_row_count - counts.changed
+        copied = rewritten.live_row_count - counts.changed_rows
         return WrittenChanges(counts=counts, added=added, copied=copied)
-    updated = target.only(counts.updated_files)
-    if counts.updated:
-        rows = matches.updated(updated)
-        parts.append(MergedRows(matches, updated).updated() if rows is None else rows)
+    updated = target.restricted_to(counts.updated_files)
+    if counts.updated_rows:
+        rows = matches.updated_rows(updated)
+        parts.append(MergedRows(matches, updated).updated_rows() if rows is None else rows)
     added = []
     if parts:
-        most += counts.updated
+        most += counts.updated_rows
         added = command.write(reduce(DataFrame.unionByName, parts), updated, most_rows=most)
-    plan, deleted = target.only(counts.files).plan, matches.deleted()
+    plan, deleted = target.restricted_to(counts.files).plan, matches.deleted_places()
     if deleted is not None:
         deletes = command.write_deletes_at(deleted, plan)
     else:
@@ -144,7 +144,7 @@ def _commit(
         # A match is why a row of the source is not added. Where it changes it is looked at itself.
         command.decided_by(target, counts.unchanged_files if marks else counts.matched_files)
     figures = counts.figures(added=done.rows, copied=done.copied)
-    tested = matching.tested()
+    tested = matching.row_test()
     if done.deletes is not None:
         changed = counts.files if inserts else counts.updated_files
         return command.commit_deltas(
@@ -177,7 +177,7 @@ def _of_target(matching: Matching, condition: str | Column | None) -> Expression
     """What holds for every row of the table for which a condition on it holds."""
     return condition_of(
         condition,
-        matching.merge.known(matching.command.base.schema),
+        matching.merge.known_schema(matching.command.base.schema),
         spark=matching.spark,
         case_sensitive=matching.command.case_sensitive,
         time_zone=time_zone_of(matching.spark),
@@ -264,10 +264,10 @@ def rewritten_in_one_join(matching: Matching, target: Target) -> WrittenChanges 
     if counts.is_empty and counts.pairs:
         # Whether a row matches twice cannot be seen where nothing is written.
         return None
-    new = matches.inserted(target)
+    new = matches.inserted_rows(target)
     if counts.is_empty:
         return WrittenChanges.of_new_rows(matching, counts, target, new)
-    rewritten = target.only(counts.files)
+    rewritten = target.restricted_to(counts.files)
     # Where every joined row is written, and no other, the files tell how many there are.
     deletes = any(each.do is Do.DELETE for _, each in matching.merge.of_kind(When.MATCHED))
     joined: list[RowCount] | None = None if new is None and not deletes else []
@@ -277,7 +277,7 @@ def rewritten_in_one_join(matching: Matching, target: Target) -> WrittenChanges 
     placement = in_place(command, rewritten) if stays and matching.sends_source else None
     added = command.write(reduce(DataFrame.unionByName, parts), target, placement=placement)
     live = rewritten.live_row_count
-    written = WrittenChanges(counts=counts, added=added, copied=live - counts.changed)
+    written = WrittenChanges(counts=counts, added=added, copied=live - counts.changed_rows)
     if _joined_count(joined, otherwise=written.rows) != live:
         command.port.io.delete_many(command.written)
         command.written.clear()
@@ -336,14 +336,14 @@ def _rows_after(
     if (
         passing is None
         or matching.sends_source
-        or not pays(rows=target.plan.record_count, keys=few)
+        or not is_filter_cheaper(rows=target.plan.record_count, keys=few)
     ):
         return [_join(matching, target, rows, counts)]
-    others = passing.rejected(rows)
+    others = passing.rejected_rows(rows)
     if counts is not None:
         counts.append(RowCount())
-        others = counts[-1].of(others)
-    joined = _join(matching, target, passing.passed(rows), counts)
+        others = counts[-1].counted_rows(others)
+    joined = _join(matching, target, passing.passed_rows(rows), counts)
     return [others.select(*target.written_names), joined]
 
 
@@ -356,7 +356,7 @@ def _join(
         "_frazil_act",
         [*(field.name for field in target.written_schema.fields), *source.names, source.number],
     )
-    beside = matching.sent(source.rows, source.size.total).alias(merge.source_alias)
+    beside = matching.sent_rows(source.rows, source.size.total).alias(merge.source_alias)
     rows = merge.as_named(rows)
     tests = [
         (n, F.lit(True) if each.condition is None else condition_column(each.condition, "it"))
@@ -368,7 +368,7 @@ def _join(
     )
     if counts is not None:
         counts.append(RowCount())
-        joined = counts[-1].of(joined)
+        joined = counts[-1].counted_rows(joined)
     which = F.col(quote_name_always([clause]))
     support = type_support(matching.spark)
     old = merge.values_before(target.schema, support)

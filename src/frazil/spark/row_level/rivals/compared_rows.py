@@ -97,7 +97,7 @@ class ComparedRows:
         for file in self.removed:
             if file.file_path in paths:
                 deleted[file.file_path] = BitMap64(range(file.record_count))
-        earlier = deleted_positions(self.target.named(paths))
+        earlier = deleted_positions(self.target.with_paths(paths))
         return {
             path: OwnRows(deleted.get(path, BitMap64()), earlier.get(path, BitMap64()))
             for path in paths
@@ -163,7 +163,7 @@ class ComparedRows:
     def decisive_counts(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that the command would have been about."""
         places = places_of(self.target, rows)
-        return self._count(RowsAt.among(self.target, places)) if places else {}
+        return self._count(RowsAt.of_target(self.target, places)) if places else {}
 
     def move_deletes(
         self,
@@ -177,7 +177,7 @@ class ComparedRows:
         own = {path: each.deleted - each.earlier for path, each in self.own_rows(gone).items()}
         if sum(map(len, own.values())) > costs.SOUGHT_ROWS:
             return None
-        now = self._now(metadata, head).named(written.every)
+        now = self._current_target(metadata, head).with_paths(written.every)
         moved = moved_by_id(self.target, now, own, since)
         if moved is None:
             moved = moved_by_order(now, own, written.copies)
@@ -188,7 +188,7 @@ class ComparedRows:
         places = pa.table({"file": moved.files, "position": moved.positions})
         deletes = write_deletes(
             self.spark.createDataFrame(places, "file bigint, position bigint"),
-            plan=now.only(set(moved.files.tolist())).plan,
+            plan=now.restricted_to(set(moved.files.tolist())).plan,
             metadata=metadata,
             io=self.io,
             most_rows=len(places),
@@ -204,7 +204,7 @@ class ComparedRows:
         copies: Sequence[DataFile],
     ) -> DeletesOfCopies | None:
         """Write deletes of rows in the command's own new files."""
-        rows = RowIds.at(self.target, places_of(self.target, deleted))
+        rows = RowIds.at_places(self.target, places_of(self.target, deleted))
         if rows is None:
             return self._deletes_of_equal_rows(metadata, deleted, copies)
         found = rows_in_new_files(self.spark, self.io, copies, rows)
@@ -249,7 +249,7 @@ class ComparedRows:
         """Count the rows of live data files that the command would have been about."""
         if metadata.schema != self.target.metadata.schema:
             return None
-        added = self._now(metadata, head).named(paths)
+        added = self._current_target(metadata, head).with_paths(paths)
         if self.keys is not None:
             added = self.keys.left_of(added)
         if int(added.plan.files["file_size_in_bytes"].sum()) > MOST_TESTED_BYTES.of(
@@ -258,7 +258,9 @@ class ComparedRows:
             return None
         if not added.plan.file_count:
             return {}
-        return self._count(RowsChangedSince.among(added, since) if added.keeps_lineage else added)
+        return self._count(
+            RowsChangedSince.of_target(added, since) if added.keeps_lineage else added
+        )
 
     def _count(self, target: Target) -> dict[str, int]:
         """The rows of files that the command would have been about, by path."""
@@ -269,7 +271,7 @@ class ComparedRows:
             found[path] = found.get(path, 0) + count
         return found
 
-    def _now(self, metadata: TableMetadata, head: Snapshot | None) -> Target:
+    def _current_target(self, metadata: TableMetadata, head: Snapshot | None) -> Target:
         """The files that may hold rows which the command is about, as they are."""
         return Target.of(self.spark, metadata, self.io, head, where=self.where, beside=self.beside)
 
@@ -277,7 +279,10 @@ class ComparedRows:
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
     ) -> DeletedSince | None:
         """Files as the command read them and as they are; None where one is gone."""
-        then, now = self.target.named(paths), self._now(metadata, head).named(paths)
+        then, now = (
+            self.target.with_paths(paths),
+            self._current_target(metadata, head).with_paths(paths),
+        )
         if set(then.plan.files["file_path"]) != set(now.plan.files["file_path"]):
             return None
         return DeletedSince(then, now)
@@ -320,9 +325,9 @@ class RowsAt(Target):
     positions: Mapping[int, Words]
 
     @classmethod
-    def among(cls, target: Target, places: Mapping[int, Words]) -> Self:
+    def of_target(cls, target: Target, places: Mapping[int, Words]) -> Self:
         """Those of a target."""
-        return cls(**_attributes(target.only(places)), positions=places)
+        return cls(**_attributes(target.restricted_to(places)), positions=places)
 
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file."""
@@ -342,7 +347,7 @@ class RowsChangedSince(Target):
     since: int
 
     @classmethod
-    def among(cls, target: Target, since: int) -> Self:
+    def of_target(cls, target: Target, since: int) -> Self:
         """Those of a target, of a table whose rows have ids."""
         return cls(**_attributes(target), since=since)
 

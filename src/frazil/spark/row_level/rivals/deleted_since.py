@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from frazil.planning.deletes.index import POSITION_DELETES
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.deletes.bitmap import Words, by_file
-from frazil.spark.deletes.collect import collected, most_words
+from frazil.spark.deletes.collect import collect_places, most_words
 from frazil.spark.deletes.positions import PositionDeletes
 from frazil.spark.deletes.resolve import PLACES
 from frazil.spark.files.parquet.native import ScanContext
@@ -92,7 +92,7 @@ def _deleted_rows(target: Target) -> dict[str, BitMap64] | None:
     files = target.plan.files
     room, last = most_words(files["record_count"]), max(files["ordinal"], default=0)
     places = rows.select(FILE_ORDINAL_FIELD.name, POS)
-    with collected(places, most_words=room, most_ordinal=last) as found:
+    with collect_places(places, most_words=room, most_ordinal=last) as found:
         if found.words is None:
             return None
         return _by_path(target.plan, by_file(found.words, list(found.counts["ordinal"])))

@@ -49,7 +49,7 @@ class KeyTest:
             name="frazil-added-keys",
             threads=cost.threads,
         )
-        return target.where(pl.Series(may, dtype=pl.Boolean))
+        return target.where_files(pl.Series(may, dtype=pl.Boolean))
 
     def _may_be_in(self, target: Target, table: TableColumns, file: Mapping[str, Any]) -> bool:
         spec = target.metadata.spec_by_id(file["spec_id"])

@@ -45,7 +45,7 @@ def moved_by_id(
         rows: positions by the files that are gone.
         since: the sequence number of the read.
     """
-    ids = RowIds.at(then, places_of(then, rows))
+    ids = RowIds.at_places(then, places_of(then, rows))
     if ids is None:
         return None
     found = live_rows(now, ids, since)
@@ -66,7 +66,7 @@ def moved_by_order(
         rows: positions by the files that are gone.
         copies: those that have the same rows as others that they replace.
     """
-    files = now.named(copies).plan.files
+    files = now.with_paths(copies).plan.files
     parquet = files.filter(pl.col("file_format").str.to_lowercase() == "parquet")
     places = copied_places(now.io, rows, list(parquet["file_path"]))
     if places is None:
@@ -74,7 +74,7 @@ def moved_by_order(
     words = {path: words_of_bitmap(positions) for path, positions in places.by_file().items()}
     ordinals = dict(files.select("file_path", "ordinal").iter_rows())
     numbers = np.array([ordinals[path] for path in places.new], dtype=np.int64)
-    live = _live(now, {ordinals[path]: each for path, each in words.items()})
+    live = _live_places(now, {ordinals[path]: each for path, each in words.items()})
     is_live = np.isin(numbers << POSITION_BITS | places.positions, live)
     old, counts = np.unique(places.old[~is_live], return_counts=True)
     missing = dict(zip(old.tolist(), counts.tolist(), strict=True))
@@ -92,7 +92,7 @@ def moved_by_value(
         rows: positions by the files that are gone.
         same: those that hold no rows but such as were there when the files were read.
     """
-    found = equal_rows(then, places_of(then, rows), now.named(same)) if same else None
+    found = equal_rows(then, places_of(then, rows), now.with_paths(same)) if same else None
     return None if found is None else MovedRows(found.files, found.positions, {})
 
 
@@ -115,7 +115,7 @@ def counts_by_path(target: Target, ordinals: Longs) -> dict[str, int]:
     }
 
 
-def _live(target: Target, places: Mapping[int, Words]) -> Longs:
+def _live_places(target: Target, places: Mapping[int, Words]) -> Longs:
     """Those of some places, packed, at which there is a live row."""
     if not places:
         return np.empty(0, dtype=np.int64)

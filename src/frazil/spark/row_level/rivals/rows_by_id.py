@@ -44,12 +44,12 @@ class RowIds:
     files: Longs
 
     @classmethod
-    def none(cls) -> RowIds:
+    def empty(cls) -> RowIds:
         """No rows."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     @classmethod
-    def at(cls, target: Target, places: Mapping[int, Words]) -> RowIds | None:
+    def at_places(cls, target: Target, places: Mapping[int, Words]) -> RowIds | None:
         """Those of the live rows at some places; None where one has none, or of too many rows.
 
         Args:
@@ -57,13 +57,13 @@ class RowIds:
         """
         places = {ordinal: words for ordinal, words in places.items() if len(words.places)}
         if not places:
-            return cls.none()
+            return cls.empty()
         if sum(words.cardinality for words in places.values()) > costs.SOUGHT_ROWS:
             return None
-        rows = target.only(places).rows_at(places)
+        rows = target.restricted_to(places).rows_at(places)
         if not target.keeps_lineage:
             # Nobody asks for the ids of rows that were deleted before.
-            return cls.none() if rows.isEmpty() else None
+            return cls.empty() if rows.isEmpty() else None
         found = rows.select(
             _column(target.row_id).alias("id"), file_of(_column(target.place)).alias("file")
         ).toArrow()

@@ -42,7 +42,7 @@ class EqualRows:
     def words(self, count: int) -> list[Words]:
         """Return the positions of each of so many files, by their ordinals."""
         found = words_by_file(self.files, self.positions)
-        return [found.get(n, Words.none()) for n in range(count)]
+        return [found.get(n, Words.empty()) for n in range(count)]
 
 
 def equal_rows(then: Target, places: Mapping[int, Words], now: Target) -> EqualRows | None:

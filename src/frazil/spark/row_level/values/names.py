@@ -35,7 +35,7 @@ def find_path(
         ValidationError: there is no such column or field.
     """
     parts = split_name(name)
-    same = _same if case_sensitive else _alike
+    same = _is_same_name if case_sensitive else _is_same_in_any_case
     readings = [parts]
     if len(parts) > 1 and same(parts[0], alias):
         readings.insert(0, parts[1:])
@@ -61,7 +61,7 @@ def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, .
     Raises:
         ValidationError: there is no such column or field.
     """
-    same = _same if case_sensitive else _alike
+    same = _is_same_name if case_sensitive else _is_same_in_any_case
     if any(same(field.name, name) for field in schema.fields):
         return (name,)
     path = find_path(name, schema, alias="", case_sensitive=case_sensitive)
@@ -74,7 +74,7 @@ def field_at(path: tuple[str, ...], schema: Schema, *, case_sensitive: bool) -> 
     Raises:
         ValidationError: there is none, or more than one.
     """
-    found = _path(path, schema.fields, _same if case_sensitive else _alike)
+    found = _path(path, schema.fields, _is_same_name if case_sensitive else _is_same_in_any_case)
     if found is None:
         raise ValidationError(schema.missing(".".join(path)))
     return found[-1]
@@ -89,7 +89,7 @@ def check_aliases(target: str, source: str, *, case_sensitive: bool) -> None:
     for alias in (target, source):
         if not isinstance(alias, str) or not alias:
             raise ValidationError(f"an alias is a name, not {alias!r}")
-    if (_same if case_sensitive else _alike)(target, source):
+    if (_is_same_name if case_sensitive else _is_same_in_any_case)(target, source):
         raise ValidationError(
             f"the table and the source are called {target!r} and {source!r}: give them two names, "
             "as target_alias='t', source_alias='s'"
@@ -108,7 +108,7 @@ def check_has_keys(
     Raises:
         ValidationError: it lacks one.
     """
-    same = _same if case_sensitive else _alike
+    same = _is_same_name if case_sensitive else _is_same_in_any_case
     for key in keys:
         if not any(same(key[0], name) for name in names):
             raise ValidationError(
@@ -134,9 +134,9 @@ def _path(
     return None if below is None else (found[0], *below)
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_name(one: str, other: str) -> bool:
     return one == other
 
 
-def _alike(one: str, other: str) -> bool:
+def _is_same_in_any_case(one: str, other: str) -> bool:
     return one.lower() == other.lower()

@@ -239,7 +239,7 @@ def _of_other_name(machine: Machine, relation: PlannedRelation, parts: Sequence[
     made = unresolved(machine.name_parts(parts), options, False)
     if is_at:
         made = node.copy(made, node.timestamp(), node.version())
-    return made if relation.alias is None else machine.named(made, (relation.alias,))
+    return made if relation.alias is None else machine.named_plan(made, (relation.alias,))
 
 
 def _bind_text(context: SqlContext, text: str, words: Sequence[Word], args: Args) -> BoundText:
@@ -327,7 +327,7 @@ def bind_tables(
             if isinstance(each, QueriedTable) and each.named.metadata_table is None
         }
         known = NamedTables(words, scopes_of(words), own)
-        hidden = known.hidden(places)
+        hidden = known.hidden_columns(places)
         own = {n: replace(each, metadata_columns=hidden.get(n, ())) for n, each in own.items()}
         relations.update(own)
         changes += without_hidden(replace(known, tables=own))
@@ -335,7 +335,7 @@ def bind_tables(
     doubled = in_braces and bool(relations or frames)
     return BoundText(
         context.spark,
-        _changed(text, changes, doubled=doubled),
+        _changed_text(text, changes, doubled=doubled),
         relations,
         frames,
         text,
@@ -411,13 +411,13 @@ def queried_view(context: SqlContext, use: TableUse, named: NamedView) -> Querie
     return QueriedView(context, use, named, bound)
 
 
-def _changed(text: str, changes: list[tuple[int, int, str]], *, doubled: bool) -> str:
+def _changed_text(text: str, changes: list[tuple[int, int, str]], *, doubled: bool) -> str:
     pieces, at = [], 0
     for start, stop, new in sorted(changes):
-        pieces += [_escaped(text[at:start], doubled), new]
+        pieces += [_escaped_text(text[at:start], doubled), new]
         at = stop
-    return "".join([*pieces, _escaped(text[at:], doubled)])
+    return "".join([*pieces, _escaped_text(text[at:], doubled)])
 
 
-def _escaped(text: str, doubled: bool) -> str:
+def _escaped_text(text: str, doubled: bool) -> str:
     return text.replace("{", "{{").replace("}", "}}") if doubled else text

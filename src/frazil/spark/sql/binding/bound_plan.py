@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from frazil.errors import ValidationError
-from frazil.spark.plans.hidden import DeletedPlaces, marked
+from frazil.spark.plans.hidden import DeletedPlaces, with_marked_columns
 from frazil.spark.plans.machine import Machine, machine_of
-from frazil.spark.plans.relations import PlannedRelation, replaced
+from frazil.spark.plans.relations import PlannedRelation, replace_relations
 from frazil.spark.sql.binding.bound_text import BoundText
 from frazil.spark.sql.failures import in_the_users_words
 from frazil.spark.sql.parameters import Args
@@ -66,27 +66,29 @@ class BoundPlan(BoundText):
     def _with_rows(self, rows: Mapping[str, DataFrame], deleted: DeletedPlaces) -> Any:
         for frame in self.frames.values():
             self._check_session(frame)
-        hidden = [name for name, each in self.relations.items() if _hidden(each)]
+        hidden = [name for name, each in self.relations.items() if _hidden_columns(each)]
         plans = [
-            (self.places[name], self._named(name, frame))
+            (self.places[name], self._named_plan(name, frame))
             for name, frame in self.placed_rows(rows).items()
         ]
         found = [*plans, *self.moved]
         if hidden:
             # Spark asks for what stands at each place.
             machine_of(self.spark)
-        return replaced(self.machine, self.plan, found, deleted=deleted if hidden else None)
+        return replace_relations(
+            self.machine, self.plan, found, deleted=deleted if hidden else None
+        )
 
-    def _named(self, name: str, frame: Any) -> Any:
+    def _named_plan(self, name: str, frame: Any) -> Any:
         """The plan of some rows, whose columns are found by the names of the table too."""
         plan = frame._jdf.queryExecution().analyzed()
         relation, place = self.relations.get(name), self.places[name]
-        taken = _hidden(relation)
+        taken = _hidden_columns(relation)
         if taken:
-            plan = marked(self.machine, plan, taken)
+            plan = with_marked_columns(self.machine, plan, taken)
         whole = place.parts if relation is None else relation.whole_name
-        named = self.machine.named(plan, whole)
-        return named if place.alias is None else self.machine.named(named, (place.alias,))
+        named = self.machine.named_plan(plan, whole)
+        return named if place.alias is None else self.machine.named_plan(named, (place.alias,))
 
     def _check_session(self, frame: Any) -> None:
         own: Any = self.spark
@@ -98,6 +100,6 @@ class BoundPlan(BoundText):
             )
 
 
-def _hidden(relation: object) -> Sequence[str]:
+def _hidden_columns(relation: object) -> Sequence[str]:
     """The hidden columns that a relation has."""
     return getattr(relation, "metadata_columns", ())

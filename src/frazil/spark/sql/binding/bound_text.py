@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.catalog.identifiers import shown
 from frazil.format.predicates import AlwaysTrue
 from frazil.spark.sql.binding.relations import QueriedTable
-from frazil.spark.sql.binding.sub_queries import apart, has_sub_queries_as_values
+from frazil.spark.sql.binding.sub_queries import has_sub_queries_as_values, separated_rows
 from frazil.spark.sql.binding.view_columns import as_the_view_says, fitting_the_view
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.failures import in_the_view
@@ -125,7 +125,7 @@ class BoundText:
         """Return what stands at each name, given the rows of tables."""
         found = {**self.relation_rows(rows), **self.frames}
         if has_sub_queries_as_values(self.own_words):
-            return {name: apart(frame) for name, frame in found.items()}
+            return {name: separated_rows(frame) for name, frame in found.items()}
         return found
 
 

@@ -83,16 +83,16 @@ class NamedTables:
         first = next(i for i, word in enumerate(self.words) if word.start >= use.alias_after)
         return self.words[first + (self.words[first].keyword == "AS")].text
 
-    def hidden(self, places: Iterator[int] | Sequence[int]) -> dict[str, tuple[str, ...]]:
+    def hidden_columns(self, places: Iterator[int] | Sequence[int]) -> dict[str, tuple[str, ...]]:
         """Return the hidden columns that the words at some places name, as far as they can."""
         found: dict[str, tuple[str, ...]] = {}
         for at in places:
             column = _NAMES[self.words[at].text.lower()]
-            for name in self._meant(at):
+            for name in self._tables_of_word(at):
                 found[name] = tuple({**dict.fromkeys(found.get(name, ())), column: None})
         return found
 
-    def _meant(self, at: int) -> list[str]:
+    def _tables_of_word(self, at: int) -> list[str]:
         """The tables of which a word can be a column: those of the nearest query that has such."""
         qualifier = None
         if at > 1 and self.words[at - 1].text == ".":

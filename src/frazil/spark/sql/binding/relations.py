@@ -204,7 +204,7 @@ class QueriedTable:
         found = rows.distinct().limit(at_most + 1).collect()
         return None if len(found) > at_most else [row[0] for row in found if row[0] is not None]
 
-    def aggregated(
+    def aggregates(
         self, measures: Sequence[tuple[str, str | None]], where: Expression
     ) -> DataFrame | None:
         """Return aggregates of the rows for which a predicate is TRUE, from metadata alone.
@@ -217,7 +217,7 @@ class QueriedTable:
             One row; None where rows would have to be read.
         """
         texts = [
-            f"{kind}({'*' if column is None else _quoted(column)}) as `{number}`"
+            f"{kind}({'*' if column is None else _quoted_column(column)}) as `{number}`"
             for number, (kind, column) in enumerate(measures)
         ]
         try:
@@ -266,5 +266,5 @@ def _moment(context: SqlContext, text: str) -> Any:
     return int(row[0])
 
 
-def _quoted(name: str) -> str:
+def _quoted_column(name: str) -> str:
     return name if name.isidentifier() else f"`{name.replace('`', '``')}`"

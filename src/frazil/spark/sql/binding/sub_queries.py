@@ -39,7 +39,7 @@ def has_sub_queries_as_values(words: Iterable[Word]) -> bool:
     return False
 
 
-def apart(rows: DataFrame) -> DataFrame:
+def separated_rows(rows: DataFrame) -> DataFrame:
     """Return the same rows with a step before them that no list of SELECT is carried across.
 
     Conditions are, and columns that are not asked for are not read.

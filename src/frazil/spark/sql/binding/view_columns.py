@@ -50,7 +50,7 @@ def fitting_the_view(view: LoadedView) -> Iterator[None]:
         if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
             raise
         name = (error.getMessageParameters() or {}).get("objectName", "that it names")
-        raise _changed(view, f"its query has no column {name} any more") from None
+        raise _changed_view_error(view, f"its query has no column {name} any more") from None
 
 
 def as_the_view_says(spark: SparkSession, view: LoadedView, rows: DataFrame) -> DataFrame:
@@ -72,7 +72,7 @@ def as_the_view_says(spark: SparkSession, view: LoadedView, rows: DataFrame) -> 
         wanted = type_to_spark(field.field_type, support=type_support(spark))
         found = given[place].dataType
         if not can_up_cast(found, wanted):
-            raise _changed(
+            raise _changed_view_error(
                 view,
                 f"the column {field.name} is {wanted.simpleString()}, and its query gives "
                 f"{found.simpleString()} now",
@@ -91,7 +91,9 @@ def _places(view: LoadedView, given: Sequence[str]) -> list[int]:
     if len(known) != count or "" in known:
         # Nothing tells what has gone or come between.
         if len(given) != count:
-            raise _changed(view, f"it has {count} columns, and its query gives {len(given)} now")
+            raise _changed_view_error(
+                view, f"it has {count} columns, and its query gives {len(given)} now"
+            )
         return list(range(count))
     lowered = [name.lower() for name in given]
     places = []
@@ -101,7 +103,9 @@ def _places(view: LoadedView, given: Sequence[str]) -> list[int]:
         elif lowered.count(name.lower()) == 1:
             places.append(lowered.index(name.lower()))
         else:
-            raise _changed(view, f"its query has no column {name} any more, but {list(given)}")
+            raise _changed_view_error(
+                view, f"its query has no column {name} any more, but {list(given)}"
+            )
     return places
 
 
@@ -134,7 +138,7 @@ def can_up_cast(found: S.DataType, wanted: S.DataType) -> bool:
     return type(found) in _MOMENTS and type(wanted) in _MOMENTS[1:]
 
 
-def _changed(view: LoadedView, said: str) -> SchemaMismatchError:
+def _changed_view_error(view: LoadedView, said: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"the view {shown(view.identifier)} does not fit what it reads any more: {said}; make it "
         "again with CREATE OR REPLACE VIEW"

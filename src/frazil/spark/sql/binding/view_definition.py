@@ -112,7 +112,7 @@ class NewVersion:
     version: ViewVersion
     properties: Mapping[str, str]
 
-    def created(self, context: SqlContext, name: Identifier) -> LoadedView:
+    def create_view(self, context: SqlContext, name: Identifier) -> LoadedView:
         """Make a view of it."""
         made, changed = ENGINE_VERSIONS
         properties = {**self.properties, made: self.properties[changed]}
@@ -128,7 +128,7 @@ def create_view(context: SqlContext, name: Identifier, definition: ViewDefinitio
     """
     _require_views(context)
     new = definition.version(context, name)
-    return new.created(context, name)
+    return new.create_view(context, name)
 
 
 def create_or_replace_view(
@@ -148,7 +148,7 @@ def create_or_replace_view(
             return _replace(context, name, new)
         except NoSuchViewError:
             try:
-                return new.created(context, name)
+                return new.create_view(context, name)
             except ViewAlreadyExistsError as error:
                 if context.catalog.view_exists(name):
                     raise CommitFailedError(str(error)) from None

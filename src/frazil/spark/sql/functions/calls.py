@@ -95,12 +95,12 @@ def _call(text: str, words: tuple[Word, ...], first: int, last: int) -> Function
     reader = WordReader(text, words)
     reader.at = last + 1
     name = words[last].text.lower()
-    inner = reader.inside()
+    inner = reader.inner_reader()
     stop = words[reader.at - 1].stop
     pieces: list[tuple[Word, ...]] = []
     while not inner.is_done:
         begin = inner.at
-        inner.until(",")
+        inner.text_to(",")
         pieces.append(inner.words[begin : inner.at])
         if inner.takes(",") and inner.is_done:
             raise inner.error("an argument is expected")
@@ -122,7 +122,7 @@ def _call(text: str, words: tuple[Word, ...], first: int, last: int) -> Function
 
 
 def _number(name: str, words: Sequence[Word]) -> int:
-    words = _unwrapped(words)
+    words = _unwrapped_words(words)
     said = "".join(word.text for word in words)
     digits = said.upper().rstrip("LSY")
     is_number = len(words) == 1 and digits.isascii() and digits.isdigit()
@@ -133,14 +133,14 @@ def _number(name: str, words: Sequence[Word]) -> int:
     return int(digits)
 
 
-def _unwrapped(words: Sequence[Word]) -> Sequence[Word]:
+def _unwrapped_words(words: Sequence[Word]) -> Sequence[Word]:
     """The word that stands alone in parentheses; the words as they are where that is not so."""
     alone = len(words) == 3 and words[0].keyword == "(" and words[2].keyword == ")"
     return words[1:2] if alone else words
 
 
 def _is_simple(words: Sequence[Word]) -> bool:
-    words = _unwrapped(words)
+    words = _unwrapped_words(words)
     names, dots = words[::2], words[1::2]
     if not all(dot.text == "." for dot in dots) or len(words) % 2 == 0:
         return False

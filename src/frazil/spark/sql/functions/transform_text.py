@@ -17,7 +17,7 @@ from frazil.spark.sql.functions.calls import BUCKET, TRUNCATE, VERSION
 from frazil.spark.write.columns.bucket_hash import (
     bucket_text,
     bytes_hash_text,
-    let,
+    let_text,
     long_hash_text,
 )
 from frazil.version import FRAZIL_VERSION
@@ -71,7 +71,7 @@ def transform_text(name: str, number: int, kind: str, value: str, *, is_simple: 
     if is_simple:
         return f"({_transform(name, number, kind, value)})"
     bound = "frazil_value"
-    return let(bound, value, _transform(name, number, kind, bound))
+    return let_text(bound, value, _transform(name, number, kind, bound))
 
 
 def _transform(name: str, number: int, kind: str, value: str) -> str:
@@ -80,7 +80,7 @@ def _transform(name: str, number: int, kind: str, value: str) -> str:
     if name == BUCKET:
         return f"CASE WHEN {value} IS NOT NULL THEN {bucket_of(number, kind, value)} END"
     if name == TRUNCATE:
-        return _truncated(number, kind, value)
+        return _truncated_text(number, kind, value)
     return _of_a_time(name, kind, value)
 
 
@@ -100,7 +100,7 @@ def _hash(kind: str, value: str) -> str:
         return bytes_hash_text(f"CAST({value} AS BINARY)")
     digits = _DECIMAL.fullmatch(kind)
     if digits is None:
-        raise _refused(BUCKET, "whole numbers, decimals, dates, times, texts and bytes", kind)
+        raise _refusal(BUCKET, "whole numbers, decimals, dates, times, texts and bytes", kind)
     return bytes_hash_text(_minimal_bytes(int(digits[1]), int(digits[2]), value))
 
 
@@ -113,8 +113,8 @@ def _minimal_bytes(precision: int, scale: int, value: str) -> str:
         u, low = "frazil_unscaled", "frazil_low"
         high = f"({u} div {_TWO_WORDS}) - CASE WHEN {u} % {_TWO_WORDS} < 0 THEN 1 ELSE 0 END"
         signed = f"{low} - CASE WHEN {low} >= {1 << 63} THEN {_TWO_WORDS} ELSE 0 END"
-        lower = let(low, f"pmod({u}, {_TWO_WORDS})", _hex(f"CAST({signed} AS BIGINT)"))
-        digits = let(u, _unscaled(precision, scale, value), f"{_hex(high)} || {lower}")
+        lower = let_text(low, f"pmod({u}, {_TWO_WORDS})", _hex(f"CAST({signed} AS BIGINT)"))
+        digits = let_text(u, _unscaled_text(precision, scale, value), f"{_hex(high)} || {lower}")
     shorter = f"regexp_replace({digits}, '^(?:00)+(?=[0-7])', '')"
     return f"unhex(regexp_replace({shorter}, '^(?:FF)+(?=[89A-F])', ''))"
 
@@ -123,16 +123,16 @@ def _hex(value: str) -> str:
     return f"lpad(hex({value}), 16, '0')"
 
 
-def _unscaled(precision: int, scale: int, value: str) -> str:
+def _unscaled_text(precision: int, scale: int, value: str) -> str:
     """A decimal without its point, by its digits: a product would be rounded."""
     point = f".{'0' * scale}" if scale else ""
     digits = f"to_char({value}, 'S{'0' * (precision - scale)}{point}')"
     return f"CAST(replace({digits}, '.', '') AS DECIMAL(38,0))"
 
 
-def _truncated(width: int, kind: str, value: str) -> str:
+def _truncated_text(width: int, kind: str, value: str) -> str:
     if kind in ("TINYINT", "SMALLINT"):
-        return f"CAST({_truncated(width, 'INT', f'CAST({value} AS INT)')} AS {kind})"
+        return f"CAST({_truncated_text(width, 'INT', f'CAST({value} AS INT)')} AS {kind})"
     if kind in _WHOLE:
         smallest = _WHOLE[kind]
         rest = f"pmod({value}, CAST({width} AS {kind}))"
@@ -147,7 +147,7 @@ def _truncated(width: int, kind: str, value: str) -> str:
         return f"substring({value}, 1, {width})"
     digits = _DECIMAL.fullmatch(kind)
     if digits is None:
-        raise _refused(TRUNCATE, "whole numbers, decimals, texts and bytes", kind)
+        raise _refusal(TRUNCATE, "whole numbers, decimals, texts and bytes", kind)
     precision, scale = int(digits[1]), int(digits[2])
     if precision < _MOST_DIGITS:
         step = decimal_text(decimal_from_unscaled(width, scale))
@@ -159,14 +159,14 @@ def _truncated(width: int, kind: str, value: str) -> str:
     written = f"concat({sign}, substring({t}, 1, {place}), '.', substring({t}, {place + 1}))"
     # Negation, and abs() with it, rounds to 34 digits in Spark.
     padded = f"lpad(replace(CAST({r} AS STRING), '-', ''), {_MOST_DIGITS}, '0')"
-    back = let(t, padded, f"CAST({written} AS {kind})")
-    return let(u, _unscaled(precision, scale, value), let(r, multiple, back))
+    back = let_text(t, padded, f"CAST({written} AS {kind})")
+    return let_text(u, _unscaled_text(precision, scale, value), let_text(r, multiple, back))
 
 
 def _of_a_time(name: str, kind: str, value: str) -> str:
     if kind not in _TIMES and (kind != "DATE" or name == "hours"):
         taken = "times" if name == "hours" else "dates and times"
-        raise _refused(name, taken, kind)
+        raise _refusal(name, taken, kind)
     if name == "hours":
         if kind == "TIMESTAMP_NTZ":
             return f"CAST(unix_date(CAST({value} AS DATE)) * 24 + hour({value}) AS INT)"
@@ -190,5 +190,5 @@ def _floor_div(value: str, divisor: int) -> str:
     return f"(({value} div {divisor}) - CASE WHEN {value} % {divisor} < 0 THEN 1 ELSE 0 END)"
 
 
-def _refused(name: str, taken: str, kind: str) -> ValidationError:
+def _refusal(name: str, taken: str, kind: str) -> ValidationError:
     return ValidationError(f"system.{name} takes {taken}, not {kind}")

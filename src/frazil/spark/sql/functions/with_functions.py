@@ -90,7 +90,7 @@ def with_functions(
     rendering = _Rendering(text, calls, kinds)
     changes = [*rendering.changes(), *_aliases(text, words, calls)]
     typed = [TypedCall(call, kinds[call.start]) for call in calls]
-    return WithFunctions(_changed(text, changes), tuple(sorted(changes)), tuple(typed))
+    return WithFunctions(_changed_text(text, changes), tuple(sorted(changes)), tuple(typed))
 
 
 def _ask_each(
@@ -182,16 +182,18 @@ class _Rendering:
     asked: FunctionCall | None = None
 
     def text(self) -> str:
-        return _changed(self.given, self.changes())
+        return _changed_text(self.given, self.changes())
 
     def changes(self) -> list[tuple[int, int, str]]:
         """What the outermost calls become."""
-        return [(each.start, each.stop, self._of(each)) for each in _outermost(self.calls)]
+        return [
+            (each.start, each.stop, self._call_text(each)) for each in _outermost_calls(self.calls)
+        ]
 
-    def _of(self, call: FunctionCall) -> str:
+    def _call_text(self, call: FunctionCall) -> str:
         if call.value is None:
             return version_text()
-        value = self._within(*call.value)
+        value = self._inner_text(*call.value)
         if self.asked is not None and call.start == self.asked.start:
             return f"{_ASKED}{value}))"
         if call.start in self.kinds:
@@ -201,15 +203,16 @@ class _Rendering:
             return value
         return "NULL" if call.name == TRUNCATE else f"CAST(NULL AS {RESULTS[call.name]})"
 
-    def _within(self, start: int, stop: int) -> str:
+    def _inner_text(self, start: int, stop: int) -> str:
         inner = [each for each in self.calls if start <= each.start and each.stop <= stop]
         changes = [
-            (each.start - start, each.stop - start, self._of(each)) for each in _outermost(inner)
+            (each.start - start, each.stop - start, self._call_text(each))
+            for each in _outermost_calls(inner)
         ]
-        return _changed(self.given[start:stop], changes)
+        return _changed_text(self.given[start:stop], changes)
 
 
-def _outermost(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
+def _outermost_calls(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
     return [
         each
         for each in calls
@@ -217,7 +220,7 @@ def _outermost(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
     ]
 
 
-def _changed(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+def _changed_text(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
     for start, stop, new in sorted(changes, reverse=True):
         text = text[:start] + new + text[stop:]
     return text

@@ -100,12 +100,12 @@ def _tables(tree: exp.Expression) -> Iterator[tuple[TableName, exp.Table]]:
         if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in parts):
             continue
         names = tuple(str(part.this) for part in parts)
-        if len(names) > 1 or names[0].lower() not in _hidden(table):
+        if len(names) > 1 or names[0].lower() not in _hidden_names(table):
             start, stop = parts[0].meta["start"], parts[-1].meta["end"] + 1
             yield TableName(names, start, stop, bool(table.alias)), table
 
 
-def _hidden(table: exp.Table) -> set[str]:
+def _hidden_names(table: exp.Table) -> set[str]:
     """Names of the CTEs that a table's name may mean, in small letters."""
     hidden: set[str] = set()
     inner: exp.Expr = table

@@ -80,7 +80,7 @@ class AskedOfTables:
         if asked.read.condition is not None:
             schema, zone = table.scan.schema, time_zone_of(self.spark)
             where = stated_by(asked.read.condition, schema, spark=self.spark, time_zone=zone)
-        row = None if where is None else table.aggregated(asked.measures, where)
+        row = None if where is None else table.aggregates(asked.measures, where)
         if row is None or _types(row.schema) != _types(self.columns):
             return None
         return row.toDF(*asked.names)
@@ -126,7 +126,7 @@ def asked_of_tables(spark: SparkSession, bound: BoundText, args: Args) -> AskedO
             if name not in rows:
                 rows[name] = each.rows(AlwaysTrue())
         analysed = bound.run(args, rows)
-        asked = empty.asked(analysed)
+        asked = empty.plan_reads(analysed)
     if asked is None:
         return None
     return AskedOfTables(
@@ -156,13 +156,13 @@ def _implied(
     if condition is None:
         return AlwaysTrue()
     found = implied_by(condition, schema, spark=spark, time_zone=time_zone_of(spark))
-    return _lasting(found) if lasts else found
+    return _lasting_part(found) if lasts else found
 
 
-def _lasting(found: Expression) -> Expression:
+def _lasting_part(found: Expression) -> Expression:
     """What of a predicate also holds later, when the time of day is another one."""
     if isinstance(found, And):
-        return all_of(_lasting(part) for part in found.children)
+        return all_of(_lasting_part(part) for part in found.children)
     if isinstance(found, Comparison) and found.op in (Op.GT, Op.GE):
         return found if isinstance(found.bound_ref.type, _MOMENTS) else AlwaysTrue()
     return AlwaysTrue()

@@ -54,7 +54,7 @@ class EmptyRelations:
             lambda: self._spark.read.schema(schema).parquet(folder),
         )
 
-    def asked(self, query: DataFrame) -> PlanReads | None:
+    def plan_reads(self, query: DataFrame) -> PlanReads | None:
         """Return what a query asks of the table at each place.
 
         Returns:

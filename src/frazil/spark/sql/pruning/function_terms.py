@@ -91,7 +91,7 @@ class FunctionReader(ConditionReader):
 
     def buckets(self, tree: exp.Expression) -> Buckets | None:
         """Return what a condition says of a column's bucket, where it says that alone."""
-        found = self._compared(tree)
+        found = self._comparison(tree)
         if found is None or found[0].name != BUCKET or found[1] is not Op.EQ:
             return None
         call, _, literals = found
@@ -102,7 +102,7 @@ class FunctionReader(ConditionReader):
         return Buckets(call.ref, call.number, wanted)
 
     def _leaf(self, node: exp.Expression, own: tuple[type[IcebergType], ...]) -> Expression | None:
-        found = self._compared(node)
+        found = self._comparison(node)
         if found is None:
             return super()._leaf(node, own)
         call, op, literals = found
@@ -110,7 +110,7 @@ class FunctionReader(ConditionReader):
         known = [part for part in parts if part is not None]
         return any_of(known) if len(known) == len(parts) else None
 
-    def _compared(self, node: exp.Expr) -> tuple[_Called, Op, Sequence[exp.Expr]] | None:
+    def _comparison(self, node: exp.Expr) -> tuple[_Called, Op, Sequence[exp.Expr]] | None:
         """A call, and the literals that it is compared with."""
         if isinstance(node, exp.In) and node.expressions:
             call = self._call(node.this)
@@ -128,7 +128,7 @@ class FunctionReader(ConditionReader):
     def _call(self, node: exp.Expr) -> _Called | None:
         if not isinstance(node, exp.Dot):
             return None
-        *before, function = _flat(node)
+        *before, function = _dotted_parts(node)
         names = [each.name for each in before if isinstance(each, exp.Identifier)]
         if len(names) != len(before) or not isinstance(function, exp.Anonymous):
             return None
@@ -154,9 +154,9 @@ class FunctionReader(ConditionReader):
         return _Called(name, number, ref)
 
 
-def _flat(node: exp.Expr) -> list[exp.Expr]:
+def _dotted_parts(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Dot):
-        return [*_flat(node.this), node.expression]
+        return [*_dotted_parts(node.this), node.expression]
     return [node]
 
 
@@ -169,21 +169,21 @@ def _predicate(call: _Called, op: Op, literal: exp.Expr) -> Expression | None:
     value = _day(literal) if call.name == "days" else _integer(literal)
     if value is None:
         return None
-    first, after = _first(call, value), _first(call, value + 1)
+    first, after = _first_value(call, value), _first_value(call, value + 1)
     if first is None or after is None:
         return None
     ref = call.ref
     match op:
         case Op.EQ:
-            return all_of([_at_least(ref, first), _below(ref, after)])
+            return all_of([_at_least(ref, first), _less_than(ref, after)])
         case Op.GE:
             return _at_least(ref, first)
         case Op.GT:
             return _at_least(ref, after)
         case Op.LT:
-            return _below(ref, first)
+            return _less_than(ref, first)
         case Op.LE:
-            return _below(ref, after)
+            return _less_than(ref, after)
         case _:
             return None
 
@@ -194,7 +194,7 @@ def _begins(call: _Called, text: str) -> Expression:
     return StartsWith(call.ref, text) if len(text) == call.number else AlwaysFalse()
 
 
-def _first(call: _Called, result: int) -> int | None:
+def _first_value(call: _Called, result: int) -> int | None:
     """The smallest value of a column whose transform is at least a result."""
     kind = call.ref.type
     match call.name:
@@ -226,7 +226,7 @@ def _at_least(ref: BoundRef, value: int) -> Expression:
     return NotNull(ref) if value <= -limit else Comparison(Op.GE, ref, value)
 
 
-def _below(ref: BoundRef, value: int) -> Expression:
+def _less_than(ref: BoundRef, value: int) -> Expression:
     limit = _LIMITS[type(ref.type)]
     if value >= limit:
         return NotNull(ref)

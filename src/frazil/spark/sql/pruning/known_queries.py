@@ -45,7 +45,7 @@ class KnownQuery:
     rows: tuple[DataFrame, ...]
     plan: Any
 
-    def again(self, bound: BoundText, args: Args) -> DataFrame | None:
+    def run_again(self, bound: BoundText, args: Args) -> DataFrame | None:
         """Return the query over the same rows; None where it is another one by now.
 
         Raises:
@@ -86,13 +86,13 @@ class KnownQueries:
         key = ("query", spark, bound.given, repr(given), settings, *versions)
         return cls(tables[0].named.table.io.caches["reads"], key)
 
-    def again(self, bound: BoundText, args: Args) -> DataFrame | None:
+    def run_again(self, bound: BoundText, args: Args) -> DataFrame | None:
         """Return the query's rows, where it is known and still the same one."""
         known = self._kept.get(self._key)
         if known is None:
             return None
         prepare_session(bound.spark)
-        return known.again(bound, args)
+        return known.run_again(bound, args)
 
     def keep(
         self,
@@ -114,7 +114,7 @@ class KnownQueries:
         files = [each.kept_files(wanted[name].where) for name, each in tables.items()]
         try:
             plan = _plan_of(found)
-            lasts = _lasts(bound.spark, plan)
+            lasts = _is_lasting(bound.spark, plan)
         except OTHER_SPARK:
             return
         if None in files or not lasts:
@@ -148,7 +148,7 @@ def _plan_of(query: DataFrame) -> Any:
     return frame._jdf.queryExecution().normalized()
 
 
-def _lasts(spark: SparkSession, plan: Any) -> bool:
+def _is_lasting(spark: SparkSession, plan: Any) -> bool:
     """Whether equal plans ask for the same rows at any time: none tells the time or the user."""
     session: Any = spark
     patterns = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern

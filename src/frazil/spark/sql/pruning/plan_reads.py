@@ -116,17 +116,19 @@ def _columns_of(
     if kind == "LogicalRelation":
         return _read(node, above, place_of(node), found)
     over = node if kind == "Filter" else None
-    below = [_columns_of(each, over, place_of, found) for each in _each(node.children())]
-    for inner in _each(node.innerChildren()):
+    below = [_columns_of(each, over, place_of, found) for each in _elements(node.children())]
+    for inner in _elements(node.innerChildren()):
         _columns_of(inner, None, place_of, found)
     if not any(below):
         return {}
     if kind == "Join":
-        return _joined(node, below[0], below[1], found)
+        return _columns_of_join(node, below[0], below[1], found)
     if kind == "Project":
         return _passed_on(node.projectList(), below[0])
     if kind == "Aggregate":
-        grouped = {each.exprId().id() for each in _each(node.groupingExpressions()) if _is(each)}
+        grouped = {
+            each.exprId().id() for each in _elements(node.groupingExpressions()) if _is_column(each)
+        }
         kept = {number: column for number, column in below[0].items() if number in grouped}
         return _passed_on(node.aggregateExpressions(), kept) if kept else {}
     return below[0] if kind in _ROW_BY_ROW else {}
@@ -137,7 +139,7 @@ def _aggregate(node: Any, read: TableRead) -> AskedAggregate | None:
     if node.nodeName() != "Aggregate" or node.groupingExpressions().size():
         return None
     measures, names = [], []
-    for each in _each(node.aggregateExpressions()):
+    for each in _elements(node.aggregateExpressions()):
         measure = _measure(each.child()) if each.nodeName() == "Alias" else None
         if measure is None:
             return None
@@ -145,7 +147,9 @@ def _aggregate(node: Any, read: TableRead) -> AskedAggregate | None:
         names.append(str(each.name()))
     below = node.child()
     while below.nodeName() in ("Project", "Filter"):
-        if below.nodeName() == "Project" and not all(map(_is, _each(below.projectList()))):
+        if below.nodeName() == "Project" and not all(
+            map(_is_column, _elements(below.projectList()))
+        ):
             return None
         if below.nodeName() == "Filter" and below.child().nodeName() != "LogicalRelation":
             return None
@@ -163,7 +167,7 @@ def _measure(expression: Any) -> tuple[str, str | None] | None:
     if kind not in ("count", "min", "max") or arguments.size() != 1:
         return None
     of = arguments.apply(0)
-    if _is(of) and not (kind == "count" and expression.isDistinct()):
+    if _is_column(of) and not (kind == "count" and expression.isDistinct()):
         return kind, str(of.name())
     counts_rows = kind == "count" and of.nodeName() == "Literal" and not expression.isDistinct()
     return ("count", None) if counts_rows and str(of.sql()) == "1" else None
@@ -182,7 +186,7 @@ def _columns(attributes: Any) -> list[tuple[int, str]]:
     texts = str(attributes.mkString(_BETWEEN)).split(_BETWEEN)
     named = [_COLUMN.fullmatch(text) for text in texts]
     if len(texts) != attributes.size() or not all(named):
-        return [(each.exprId().id(), str(each.name())) for each in _each(attributes)]
+        return [(each.exprId().id(), str(each.name())) for each in _elements(attributes)]
     return [(int(each["id"]), each["name"]) for each in named if each is not None]
 
 
@@ -203,12 +207,12 @@ def _passed_on(expressions: Any, below: _Columns) -> _Columns:
         # The text of a literal may look like that of a column.
         each = expressions.apply(place)
         of = each.child() if each.nodeName() == "Alias" else each
-        if _is(of) and of.exprId().id() in below:
+        if _is_column(of) and of.exprId().id() in below:
             columns[each.exprId().id()] = below[of.exprId().id()]
     return columns
 
 
-def _joined(node: Any, left: _Columns, right: _Columns, found: _Found) -> _Columns:
+def _columns_of_join(node: Any, left: _Columns, right: _Columns, found: _Found) -> _Columns:
     kind = node.joinType().toString().partition("(")[0]
     if node.condition().isDefined() and left and right:
         for one, other in _equal_columns(node.condition().get()):
@@ -228,16 +232,20 @@ def _equal_columns(condition: Any) -> Iterator[tuple[int, int]]:
     if condition.nodeName() == "And":
         yield from _equal_columns(condition.left())
         yield from _equal_columns(condition.right())
-    elif condition.nodeName() == "EqualTo" and _is(condition.left()) and _is(condition.right()):
+    elif (
+        condition.nodeName() == "EqualTo"
+        and _is_column(condition.left())
+        and _is_column(condition.right())
+    ):
         yield condition.left().exprId().id(), condition.right().exprId().id()
 
 
-def _is(expression: Any) -> bool:
+def _is_column(expression: Any) -> bool:
     """Whether an expression is a column."""
     return bool(expression.nodeName() == "AttributeReference")
 
 
-def _each(sequence: Any) -> Iterable[Any]:
+def _elements(sequence: Any) -> Iterable[Any]:
     return (sequence.apply(number) for number in range(sequence.size()))
 
 
@@ -245,7 +253,7 @@ def _condition(node: Any) -> str | None:
     """The condition of a filter, with names of columns alone; None where that is not sure."""
     condition = node.condition()
     qualifiers, bare = set(), set()
-    for reference in _each(condition.references().toSeq()):
+    for reference in _elements(condition.references().toSeq()):
         qualifier = reference.qualifier()
         if qualifier.size():
             qualifiers.add(tuple(qualifier.mkString("\x01").split("\x01")))

@@ -79,7 +79,9 @@ def _sources(table: exp.Table, starts: dict[int, int]) -> frozenset[int] | None:
     joins = select.args.get("joins") or []
     if any(join.args.get("using") or join.args.get("method") for join in joins):
         return None
-    places = [starts.get(id(each.this)) for each in (_from(select), *joins) if each is not None]
+    places = [
+        starts.get(id(each.this)) for each in (_from_clause(select), *joins) if each is not None
+    ]
     known = [place for place in places if place is not None]
     return frozenset(known) if len(known) == len(places) else None
 
@@ -114,10 +116,10 @@ def _conditions_on(source: exp.Expr) -> Iterator[exp.Expression]:
     where = select.args.get("where")
     if where is not None:
         yield from _conjuncts(where.this)
-    yield from _from_around(select)
+    yield from _outer_conditions(select)
 
 
-def _from_around(select: exp.Select) -> Iterator[exp.Expression]:
+def _outer_conditions(select: exp.Select) -> Iterator[exp.Expression]:
     """The conditions around a sub-query, in names of the columns of its own tables."""
     around = select.parent
     if not isinstance(around, exp.Subquery) or not around.alias or _is_opaque(select):
@@ -126,7 +128,7 @@ def _from_around(select: exp.Select) -> Iterator[exp.Expression]:
         return
     columns = _plain_columns(select)
     for condition in _conditions_on(around):
-        changed = _renamed(condition, around.alias, columns)
+        changed = _renamed_condition(condition, around.alias, columns)
         if changed is not None:
             yield changed
 
@@ -159,7 +161,7 @@ def _plain_columns(select: exp.Select) -> dict[str, exp.Column | None]:
 _STAR: Final = "*"
 
 
-def _renamed(
+def _renamed_condition(
     condition: exp.Expression, alias: str, columns: dict[str, exp.Column | None]
 ) -> exp.Expression | None:
     """A condition in the names within a sub-query; None where one is no column of its tables."""
@@ -201,7 +203,7 @@ def _select_of(source: exp.Expr) -> exp.Select | None:
     return select if isinstance(select, exp.Select) else None
 
 
-def _from(select: exp.Select) -> exp.Expr | None:
+def _from_clause(select: exp.Select) -> exp.Expr | None:
     return select.args.get("from_") or select.args.get("from")
 
 

@@ -107,13 +107,13 @@ def _rows(table: QueriedTable, read: WrittenRead, beside: frozenset[str] | None)
     )
     own = {name.lower() for name in table.schema.names}
     alone = own - beside if beside is not None else set()
-    said = [each for each in read.conditions if _are_of(each, read.alias, alone)]
+    said = [each for each in read.conditions if _is_about(each, read.alias, alone)]
     where = all_of(reader.implied_by_tree(each) for each in said)
     buckets = [reader.buckets(each) for each in said]
     return WrittenRows(where, [each for each in buckets if each is not None])
 
 
-def _are_of(condition: exp.Expression, alias: str, alone: Iterable[str]) -> bool:
+def _is_about(condition: exp.Expression, alias: str, alone: Iterable[str]) -> bool:
     """Whether all columns in a condition are of one table."""
     if condition.find(exp.Query) is not None:
         return False

@@ -40,7 +40,7 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
     if change is None:
         raise reader.error("a change of the table is expected, such as ADD COLUMN")
     # The whole statement is read before anything is committed.
-    with context.to_change(name).port.together() as port:
+    with context.to_change(name).port.in_one_commit() as port:
         change(context, RowCommands(port), reader)
         reader.finish()
 
@@ -50,7 +50,7 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
 
 def _add_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if reader.sees("("):
-        added = column_definitions(reader.inside())
+        added = column_definitions(reader.inner_reader())
     else:
         added = [column_definition(reader)]
         while reader.takes(","):
@@ -85,19 +85,19 @@ def _rename_column(context: SqlContext, table: RowCommands, reader: WordReader) 
 
 def _drop_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if_exists = reader.takes("IF", "EXISTS")
-    inner = reader.inside() if reader.sees("(") else reader
+    inner = reader.inner_reader() if reader.sees("(") else reader
     names = [inner.names("a column")]
     while inner.takes(","):
         names.append(inner.names("a column"))
     schema = table.metadata.schema
     with _schema_of(context, table) as change:
         for name in names:
-            if if_exists and not _has(schema, name):
+            if if_exists and not _has_column(schema, name):
                 continue
             change.delete_column(name)
 
 
-def _has(schema: object, name: tuple[str, ...]) -> bool:
+def _has_column(schema: object, name: tuple[str, ...]) -> bool:
     try:
         schema.find_field(".".join(name), case_sensitive=False)  # type: ignore[attr-defined]
     except ValidationError:
@@ -159,7 +159,7 @@ def _alter_column(
     elif reader.takes("SET", "DEFAULT"):
         strict = table.port.case_sensitive
         field = table.metadata.schema.find_field(".".join(name), case_sensitive=strict)
-        change.update_column(name, default=default_value(context, field, reader.until(",", ";")))
+        change.update_column(name, default=default_value(context, field, reader.text_to(",", ";")))
     elif reader.takes("DROP", "DEFAULT"):
         change.update_column(name, default=None)
     else:
@@ -181,11 +181,11 @@ def _add_partition_field(context: SqlContext, table: RowCommands, reader: WordRe
 
 def _drop_partition_field(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
-        change.remove_field(reader.until(";"))
+        change.remove_field(reader.text_to(";"))
 
 
 def _replace_partition_field(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    old = reader.until("WITH")
+    old = reader.text_to("WITH")
     reader.expect("WITH")
     term, name = _term(reader)
     with table.update_spec(case_sensitive=table.port.case_sensitive) as change:
@@ -193,7 +193,7 @@ def _replace_partition_field(context: SqlContext, table: RowCommands, reader: Wo
 
 
 def _term(reader: WordReader) -> tuple[str, str | None]:
-    term = reader.until("AS", ";")
+    term = reader.text_to("AS", ";")
     return term, reader.name("a name") if reader.takes("AS") else None
 
 
@@ -209,9 +209,9 @@ def _write(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
             mode, fields = "hash", []
         locally = reader.takes("LOCALLY")
         if reader.takes("ORDERED", "BY"):
-            fields = [reader.until(",", ";")]
+            fields = [reader.text_to(",", ";")]
             while reader.takes(","):
-                fields.append(reader.until(",", ";"))
+                fields.append(reader.text_to(",", ";"))
             if mode is None and not locally:
                 mode = "range"
         elif locally or fields is None:
@@ -249,7 +249,7 @@ def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
 
 
 def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    given = properties_of(reader.inside())
+    given = properties_of(reader.inner_reader())
     special = {key: given.pop(key) for key in _SPECIAL if key in given}
     if "location" in special:
         table.set_location(special["location"])
@@ -265,7 +265,7 @@ def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader)
 
 def _unset_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     reader.takes("IF", "EXISTS")
-    inner = reader.inside()
+    inner = reader.inner_reader()
     names = [inner.word("a property").text]
     while inner.takes(","):
         names.append(inner.word("a property").text)

@@ -23,7 +23,7 @@ def delete(context: SqlContext, reader: WordReader, before: str) -> None:
     expressions = expressions_of(context, target, alias, before)
     where = "true"
     if reader.takes("WHERE"):
-        where = condition_of_rows(context, target, alias, expressions, reader.until(";"))
+        where = condition_of_rows(context, target, alias, expressions, reader.text_to(";"))
     reader.finish()
     with expressions.views():
         Delete(where=where, alias=alias, options=target.options).run(target.table.port)
@@ -39,7 +39,7 @@ def update(context: SqlContext, reader: WordReader, before: str) -> None:
     values = assignments_of(reader, target, alias, expressions, ("WHERE",))
     where = None
     if reader.takes("WHERE"):
-        where = condition_of_rows(context, target, alias, expressions, reader.until(";"))
+        where = condition_of_rows(context, target, alias, expressions, reader.text_to(";"))
     reader.finish()
     with expressions.views():
         command = Update(assignments=values, where=where, alias=alias, options=target.options)

@@ -81,7 +81,7 @@ def column_definition(reader: WordReader) -> ColumnDefinition:
         elif reader.takes("COMMENT"):
             comment = reader.string()
         elif reader.takes("DEFAULT"):
-            default = reader.until("COMMENT", "NOT", "FIRST", "AFTER", ",", ";")
+            default = reader.text_to("COMMENT", "NOT", "FIRST", "AFTER", ",", ";")
         elif reader.takes("FIRST"):
             position = ""
         elif reader.takes("AFTER"):
@@ -106,7 +106,7 @@ def type_of(reader: WordReader) -> str:
         if depth == 0 and word.keyword in _AFTER_TYPE and reader.at > first:
             break
         if raw == "(":
-            reader.inside()
+            reader.inner_reader()
             continue
         depth += raw.count("<") - raw.count(">")
         reader.at += 1

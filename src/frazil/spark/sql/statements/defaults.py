@@ -18,7 +18,7 @@ from frazil.spark.session.facts import is_case_sensitive, type_support
 from frazil.spark.session.messages import without_plan
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.pruning.query_words import names_the_time
-from frazil.spark.sql.results import nothing
+from frazil.spark.sql.results import empty_result
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import words_of
 
@@ -49,7 +49,7 @@ def default_value(context: SqlContext, field: NestedField, text: str) -> Any:
         )
     spark = context.spark
     value = F.expr(text)
-    scope = nothing(spark)
+    scope = empty_result(spark)
     what = f"the default of the column {field.name!r}"
     try:
         given = scope.select(value).schema.fields[0].dataType

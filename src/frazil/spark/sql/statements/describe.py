@@ -31,7 +31,7 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     if reader.sees("FUNCTION"):
         return None
     if _sees_query(reader):
-        return _query(context, reader.rest())
+        return _query(context, reader.remaining_text())
     if reader.sees_one_of(*_NAMESPACE):
         reader.word("NAMESPACE")
         return _namespace(context, reader)
@@ -95,7 +95,7 @@ def _rows(
         (field.name, type_to_spark(field.field_type).simpleString(), field.doc)
         for field in metadata.schema.fields
     ]
-    rows += _partitioning(metadata)
+    rows += _partitioning_rows(metadata)
     if extended:
         rows += [("", "", ""), ("# Metadata Columns", "", "")]
         rows += [
@@ -109,7 +109,7 @@ def _rows(
     return rows
 
 
-def _partitioning(metadata: TableMetadata) -> list[tuple[str, str, str | None]]:
+def _partitioning_rows(metadata: TableMetadata) -> list[tuple[str, str, str | None]]:
     """What a table is partitioned by: columns as they are, as Spark tells them, or terms."""
     terms = partition_terms(metadata)
     if not terms:

@@ -64,20 +64,20 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     where = None
     replaced: tuple[str, ...] | None = None
     if reader.takes("REPLACE", "WHERE"):
-        where = expressions.bound(reader.until(*QUERIES))
+        where = expressions.bound(reader.text_to(*QUERIES))
     elif reader.takes("REPLACE", "USING"):
         replaced = names_inside(reader)
     if not (reader.sees_one_of(*QUERIES) or reader.sees("(")):
         raise reader.error("a query is expected")
     given = _static(target, partition)
     names = _columns(target.schema, columns, given)
-    text = _with_defaults(reader.rest(), target.schema, names)
+    text = _with_defaults(reader.remaining_text(), target.schema, names)
     rows = query(context, f"{before}{text}")
     if not by_name:
-        rows = _by_position(_named(rows, names), target)
+        rows = _by_position(_named_rows(rows, names), target)
     for name, value in given.items():
         rows = rows.withColumn(name, F.expr(value))
-    rows = assigned(rows, target.schema, context.spark)
+    rows = assigned_rows(rows, target.schema, context.spark)
     port, options = target.table.port, target.options
     with expressions.views():
         if where is not None:
@@ -117,10 +117,10 @@ def _is_query(reader: WordReader) -> bool:
 def _partition_spec(reader: WordReader) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     if reader.takes("PARTITION"):
-        inner = reader.inside()
+        inner = reader.inner_reader()
         while not inner.is_done:
             name = inner.name("a column")
-            found[name] = inner.until(",") if inner.takes("=") else None
+            found[name] = inner.text_to(",") if inner.takes("=") else None
             if not inner.is_done:
                 inner.expect(",")
     return found
@@ -136,7 +136,7 @@ def _columns(
     return tuple(f.name for f in schema.fields if f.name.lower() not in taken)
 
 
-def _named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+def _named_rows(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     own = rows.schema.names
     if len(own) != len(names):
         raise SchemaMismatchError(
@@ -152,10 +152,10 @@ def in_order(rows: DataFrame, target: StatementTarget) -> DataFrame:
     Raises:
         SchemaMismatchError: there are more or fewer than the table has.
     """
-    return _by_position(_named(rows, _columns(target.schema, None, {})), target)
+    return _by_position(_named_rows(rows, _columns(target.schema, None, {})), target)
 
 
-def assigned(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
+def assigned_rows(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
     """Return rows as a table of a schema stores them, by Spark's ANSI store assignment.
 
     Raises:

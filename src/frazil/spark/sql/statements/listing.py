@@ -64,7 +64,7 @@ class ListedStatement:
     has_rows: bool = False
 
     @property
-    def first(self) -> str:
+    def first_word(self) -> str:
         """Its first word."""
         return self.words.partition(" ")[0]
 
@@ -109,7 +109,7 @@ STATEMENTS: Final = (
 )
 """Of several that fit the first is meant."""
 
-_KINDS: Final = {each.first: each.kind for each in reversed(STATEMENTS)}
+_KINDS: Final = {each.first_word: each.kind for each in reversed(STATEMENTS)}
 _BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
 
 
@@ -149,14 +149,14 @@ def after_ctes(reader: WordReader) -> tuple[str, str]:
     while True:
         reader.name("the name of a CTE")
         if reader.sees("("):
-            reader.inside()
+            reader.inner_reader()
         while reader.sees_one_of("MAX"):
             reader.word("MAX")
             reader.word("RECURSION")
             reader.word("LEVEL")
             reader.word("a number")
         reader.takes("AS")
-        reader.inside()
+        reader.inner_reader()
         if not reader.takes(","):
             break
     kind = "" if reader.is_done else reader.words[reader.at].keyword

@@ -47,7 +47,7 @@ def merge(context: SqlContext, reader: WordReader, before: str) -> None:
     expressions = expressions_of(context, target, alias, before)
     expressions.sides[source_alias] = lambda: source
     reader.expect("ON")
-    on = expressions.bound(reader.until("WHEN"))
+    on = expressions.bound(reader.text_to("WHEN"))
     builder = target.table.merge(
         source, on=on, target_alias=alias, source_alias=source_alias, branch=target.branch
     )
@@ -68,13 +68,13 @@ def _source(context: SqlContext, reader: WordReader, before: str) -> tuple[DataF
     begin = reader.place
     name = "source"
     if reader.sees("("):
-        reader.inside()
+        reader.inner_reader()
     else:
         name = reader.names("the name of a table")[-1]
         while not (reader.is_done or reader.sees_one_of("AS", "ON")) and reader.sees_one_of(
             "VERSION", "TIMESTAMP", "FOR", "SYSTEM_VERSION", "SYSTEM_TIME"
         ):
-            reader.until("AS")
+            reader.text_to("AS")
             reader.expect("AS", "OF")
             reader.word("a version or a time")
     stop = reader.words[reader.at - 1].stop
@@ -98,7 +98,7 @@ def _clause(
         kind = "when_not_matched"
     condition = None
     if reader.takes("AND"):
-        condition = expressions.bound(reader.until("THEN"))
+        condition = expressions.bound(reader.text_to("THEN"))
     reader.expect("THEN")
     if reader.takes("DELETE"):
         _method(reader, builder, kind, "delete")(condition=condition)
@@ -115,10 +115,10 @@ def _clause(
             return
         names = names_inside(reader)
         reader.expect("VALUES")
-        inner = reader.inside()
-        texts = [inner.until(",")]
+        inner = reader.inner_reader()
+        texts = [inner.text_to(",")]
         while inner.takes(","):
-            texts.append(inner.until(","))
+            texts.append(inner.text_to(","))
         if len(texts) != len(names):
             raise inner.error(f"{len(names)} values are expected")
         values = {

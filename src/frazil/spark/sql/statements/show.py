@@ -46,7 +46,7 @@ def _tables(context: SqlContext, reader: WordReader) -> DataFrame:
     namespace = _namespace(context, reader)
     pattern = _pattern(reader)
     rows = [
-        (_quoted(name[:-1]), name[-1], False)
+        (_quoted_levels(name[:-1]), name[-1], False)
         for name in context.catalog.list_tables(namespace)
         if matches(name[-1], pattern)
     ]
@@ -69,7 +69,12 @@ def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
             if matches(name[-1], pattern)
         }
     rows = [
-        (_quoted(name[:-1]), name[-1], False, "\n".join(f"{key}: {value}" for key, value in shown))
+        (
+            _quoted_levels(name[:-1]),
+            name[-1],
+            False,
+            "\n".join(f"{key}: {value}" for key, value in shown),
+        )
         for name, shown in sorted(facts.items())
     ]
     columns = ("namespace", "tableName", "isTemporary", "information")
@@ -79,10 +84,10 @@ def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
 def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
     parent: Identifier = ()
     if reader.takes("FROM") or reader.takes("IN"):
-        parent = _own(context, reader.names("a namespace"))
+        parent = _own_namespace(context, reader.names("a namespace"))
     pattern = _pattern(reader)
     rows = [
-        (_quoted(name),)
+        (_quoted_levels(name),)
         for name in context.catalog.list_namespaces(parent)
         if matches(name[-1], pattern)
     ]
@@ -90,7 +95,7 @@ def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
 
 
 def _current(context: SqlContext, reader: WordReader) -> DataFrame:
-    row = (context.name, _quoted(context.current.levels))
+    row = (context.name, _quoted_levels(context.current.levels))
     return table_of(context.spark, ("catalog", "namespace"), [row])
 
 
@@ -98,7 +103,7 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
     namespace = _namespace(context, reader)
     pattern = _pattern(reader)
     rows = [
-        (_quoted(name[:-1]), name[-1], False)
+        (_quoted_levels(name[:-1]), name[-1], False)
         for name in context.catalog.list_views(namespace)
         if matches(name[-1], pattern)
     ]
@@ -115,7 +120,7 @@ def _temporary_views(context: SqlContext) -> list[str]:
 
 def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
     parts = reader.names("the name of a table")
-    found = _found(context, parts)
+    found = _find_named(context, parts)
     if isinstance(found, NamedView):
         kept = found.view.metadata
         what, facts = f"View {kept.location}", dict(shown_view_properties(kept))
@@ -126,7 +131,7 @@ def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
         what, facts = f"Table {metadata.location}", dict(shown_properties(metadata))
     if not reader.sees("("):
         return table_of(context.spark, ("key", "value"), sorted(facts.items()))
-    inner = reader.inside()
+    inner = reader.inner_reader()
     key = inner.word("a property").text
     while inner.takes("."):
         key += "." + inner.name()
@@ -134,7 +139,7 @@ def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
     return table_of(context.spark, ("key", "value"), [(key, value)])
 
 
-def _found(context: SqlContext, parts: Identifier) -> NamedTable | NamedView | None:
+def _find_named(context: SqlContext, parts: Identifier) -> NamedTable | NamedView | None:
     """What a name means; SparksNameError where it is that of a temporary view."""
     found = context.find(parts)
     if found is None and context.is_temporary_view(parts):
@@ -182,7 +187,7 @@ def _columns(context: SqlContext, reader: WordReader) -> DataFrame:
     name = reader.names("the name of a table")
     if len(name) == 1 and (reader.takes("FROM") or reader.takes("IN")):
         name = (*reader.names("a namespace"), *name)
-    found = _found(context, name)
+    found = _find_named(context, name)
     view = found.view if isinstance(found, NamedView) else None
     fields = (view or context.load(name)).metadata.schema.fields
     return table_of(context.spark, ("col_name",), [(field.name,) for field in fields])
@@ -292,17 +297,17 @@ def table_facts(
 
 def _namespace(context: SqlContext, reader: WordReader) -> Identifier:
     if reader.takes("FROM") or reader.takes("IN"):
-        return _own(context, reader.names("a namespace"))
+        return _own_namespace(context, reader.names("a namespace"))
     if not context.current.levels:
         raise reader.error("IN namespace is expected, or a USE before")
     return context.current.levels
 
 
-def _own(context: SqlContext, parts: Identifier) -> Identifier:
+def _own_namespace(context: SqlContext, parts: Identifier) -> Identifier:
     return context.namespace(parts)
 
 
-def _quoted(parts: Identifier) -> str:
+def _quoted_levels(parts: Identifier) -> str:
     """The levels of a namespace as Spark shows them: in backticks what is no plain word."""
     plain = [part if _PLAIN.fullmatch(part) else quote_name_always([part]) for part in parts]
     return ".".join(plain)

@@ -124,20 +124,20 @@ def refuse_provider(provider: str | None) -> None:
 def _definition(reader: WordReader) -> TableDefinition:
     found = TableDefinition()
     if reader.sees("("):
-        found.columns = column_definitions(reader.inside())
+        found.columns = column_definitions(reader.inner_reader())
     while not reader.is_done:
         if reader.takes("USING"):
             found.provider = reader.name("a format")
         elif reader.takes("PARTITIONED", "BY"):
-            found.partition_by = _fields(reader.inside())
+            found.partition_by = _fields(reader.inner_reader())
         elif reader.takes("LOCATION"):
             found.location = reader.string()
         elif reader.takes("COMMENT"):
             found.properties["comment"] = reader.string()
         elif reader.takes("TBLPROPERTIES") or reader.takes("OPTIONS"):
-            found.properties.update(properties_of(reader.inside()))
+            found.properties.update(properties_of(reader.inner_reader()))
         elif reader.takes("AS") or reader.sees_one_of("SELECT", "WITH", "VALUES", "FROM", "("):
-            found.rows = reader.rest()
+            found.rows = reader.remaining_text()
         else:
             reader.finish()
             break
@@ -145,9 +145,9 @@ def _definition(reader: WordReader) -> TableDefinition:
 
 
 def _fields(reader: WordReader) -> list[str]:
-    fields = [reader.until(",")]
+    fields = [reader.text_to(",")]
     while reader.takes(","):
-        fields.append(reader.until(","))
+        fields.append(reader.text_to(","))
     return fields
 
 
@@ -228,7 +228,7 @@ def _with_default(context: SqlContext, field_: NestedField, text: str) -> Nested
 def _replace(
     context: SqlContext, name: tuple[str, ...], definition: TableDefinition, rows: DataFrame | None
 ) -> None:
-    port = context.loaded(context.catalog, name).port
+    port = context.load_table(context.catalog, name).port
     base = port.newest()
     location, version = definition.location, definition.format_version
     if location is not None and normalize_location(location) != base.location:
@@ -259,13 +259,13 @@ def _create_like(
         location=context.catalog.default_table_location(name)
         if place is None
         else normalize_location(place),
-        properties={**_copied(source.properties), **definition.own_properties},
+        properties={**_copied_properties(source.properties), **definition.own_properties},
         format_version=definition.format_version or source.format_version,
     )
     context.catalog.create_table(name, metadata)
 
 
-def _copied(properties: Mapping[str, str]) -> dict[str, str]:
+def _copied_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that hold for a table of the same columns as for the source itself."""
     return {
         key: value
@@ -309,7 +309,7 @@ def create_namespace(context: SqlContext, reader: WordReader) -> None:
         elif reader.takes("LOCATION"):
             properties["location"] = reader.string()
         elif any(reader.takes("WITH", word) for word in ("PROPERTIES", "DBPROPERTIES")):
-            properties.update(properties_of(reader.inside()))
+            properties.update(properties_of(reader.inner_reader()))
         else:
             reader.finish()
     if if_not_exists and context.catalog.namespace_exists(name):
@@ -329,17 +329,17 @@ def drop_namespace(context: SqlContext, reader: WordReader) -> None:
     reader.finish()
     try:
         if cascades:
-            _empty(context, name)
+            _drop_content(context, name)
         context.catalog.drop_namespace(name)
     except NoSuchNamespaceError:
         if not if_exists:
             raise
 
 
-def _empty(context: SqlContext, name: tuple[str, ...]) -> None:
+def _drop_content(context: SqlContext, name: tuple[str, ...]) -> None:
     """Drop what a namespace holds."""
     for inner in context.catalog.list_namespaces(name):
-        _empty(context, inner)
+        _drop_content(context, inner)
         context.catalog.drop_namespace(inner)
     for table in context.catalog.list_tables(name):
         drop_and_tell(context.catalog, table)
@@ -363,8 +363,8 @@ def alter_namespace(context: SqlContext, reader: WordReader) -> None:
         return
     if not (reader.takes("PROPERTIES") or reader.takes("DBPROPERTIES")):
         raise reader.error("PROPERTIES is expected")
-    given = properties_of(reader.inside()) if sets else {}
-    removed = [] if sets else keys_of(reader.inside())
+    given = properties_of(reader.inner_reader()) if sets else {}
+    removed = [] if sets else keys_of(reader.inner_reader())
     reader.finish()
     context.catalog.update_namespace_properties(name, updates=given, removals=removed)
 

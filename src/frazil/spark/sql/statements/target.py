@@ -100,7 +100,7 @@ def default_text(schema: Schema, name: str) -> str:
 
 
 def names_inside(reader: WordReader) -> tuple[str, ...]:
-    inner = reader.inside()
+    inner = reader.inner_reader()
     names = [inner.name("a column")]
     while inner.takes(","):
         name = inner.name("a column")
@@ -185,7 +185,7 @@ def assignments_of(
         parts = reader.names("a column")
         parts = _own_column(parts, target, alias)
         reader.expect("=")
-        text = reader.until(",", *stops, ";")
+        text = reader.text_to(",", *stops, ";")
         name = quote_name(parts)
         if name in values:
             raise SqlSyntaxError(f"the column {name} is set twice")

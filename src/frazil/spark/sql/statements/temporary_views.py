@@ -36,15 +36,15 @@ def create_temporary_view(context: SqlContext, reader: WordReader) -> bool:
         return False
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     name = reader.name("the name of a view")
-    columns = columns_of(reader.inside()) if reader.sees("(") else None
+    columns = columns_of(reader.inner_reader()) if reader.sees("(") else None
     if reader.takes("COMMENT"):
         # What is said of a view that ends with the session is told nowhere.
         reader.string()
     if not reader.takes("AS"):
         return False
-    rows = query(context, reader.rest())
+    rows = query(context, reader.remaining_text())
     if columns is not None:
-        rows = _named(rows, columns)
+        rows = _named_rows(rows, columns)
     if if_not_exists and context.spark.catalog.tableExists(name):
         return True
     if is_global:
@@ -55,7 +55,7 @@ def create_temporary_view(context: SqlContext, reader: WordReader) -> bool:
     return True
 
 
-def _named(rows: DataFrame, columns: Sequence[ViewColumn]) -> DataFrame:
+def _named_rows(rows: DataFrame, columns: Sequence[ViewColumn]) -> DataFrame:
     """Rows with the names and comments of a view's columns."""
     if len(columns) != len(rows.columns):
         raise ValidationError(
@@ -81,7 +81,7 @@ def cache(context: SqlContext, reader: WordReader) -> bool:
     lazy = reader.takes("LAZY")
     reader.expect("TABLE")
     names = reader.names("the name of a table")
-    options = properties_of(reader.inside()) if reader.takes("OPTIONS") else {}
+    options = properties_of(reader.inner_reader()) if reader.takes("OPTIONS") else {}
     reader.takes("AS")
     if reader.is_done:
         found = context.find(names)
@@ -93,7 +93,7 @@ def cache(context: SqlContext, reader: WordReader) -> bool:
             )
         return False
     level = _storage_level(options)
-    rows = query(context, reader.rest())
+    rows = query(context, reader.remaining_text())
     rows.createTempView(names[-1])
     quoted = quote_name_always([names[-1]])
     try:
@@ -128,7 +128,7 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
     reader.expect("EXPLAIN")
     modes = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
     mode = next((each for each in modes if reader.takes(each)), "SIMPLE")
-    head, text = reader.text[begin : reader.place], reader.rest()
+    head, text = reader.text[begin : reader.place], reader.remaining_text()
     words = words_of(text)
     if words and words[0].keyword in ("INSERT", "DELETE", "UPDATE", "MERGE"):
         raise UnsupportedError(

@@ -42,13 +42,13 @@ def create_view(context: SqlContext, reader: WordReader) -> None:
     if replaces and if_not_exists:
         raise reader.error("OR REPLACE or IF NOT EXISTS, not both,")
     name = _own_name(context, reader)
-    columns = columns_of(reader.inside()) if reader.sees("(") else []
+    columns = columns_of(reader.inner_reader()) if reader.sees("(") else []
     properties: dict[str, str] = {}
     while not reader.takes("AS"):
         if reader.takes("COMMENT"):
             properties["comment"] = reader.string()
         elif reader.takes("TBLPROPERTIES"):
-            properties.update(properties_of(reader.inside()))
+            properties.update(properties_of(reader.inner_reader()))
         else:
             raise reader.error("AS is expected")
     definition = ViewDefinition(_query(reader), columns, properties)
@@ -77,12 +77,12 @@ def alter_view(context: SqlContext, reader: WordReader) -> None:
         return
     name = context.identifier(parts)
     if reader.takes("SET", "TBLPROPERTIES"):
-        given = properties_of(reader.inside())
+        given = properties_of(reader.inner_reader())
         reader.finish()
         change_view(context, name, (SetProperties(given),))
     elif reader.takes("UNSET", "TBLPROPERTIES"):
         if_exists = reader.takes("IF", "EXISTS")
-        keys = keys_of(reader.inside())
+        keys = keys_of(reader.inner_reader())
         reader.finish()
         remove_view_properties(context, name, keys, if_exists=if_exists)
     elif reader.takes("AS"):

@@ -49,7 +49,7 @@ from frazil.spark.files.parquet.access import check_lasting_access
 from frazil.spark.files.parquet.locations import spark_paths
 from frazil.spark.files.projection import Projection
 from frazil.spark.read.reader import TableReader
-from frazil.spark.stream.source.batches import UNIT_SCHEMA, cut
+from frazil.spark.stream.source.batches import UNIT_SCHEMA, cut_batches
 from frazil.spark.stream.source.options import StreamOptions
 from frazil.spark.stream.source.pending import Pending, PendingSnapshots
 from frazil.spark.write.files import write_data_files
@@ -83,7 +83,7 @@ class Units:
     rows_folder: str
     rows_io: FileIO
 
-    def of(self, pending: Pending) -> pl.DataFrame:
+    def units_of(self, pending: Pending) -> pl.DataFrame:
         """The files in the order to read them (`UNIT_SCHEMA`), with paths as Spark opens them.
 
         Raises:
@@ -92,7 +92,7 @@ class Units:
         """
         frames: list[pl.DataFrame] = []
         if pending.initial is not None:
-            frames += self._initial(pending.initial)
+            frames += self._initial_units(pending.initial)
         for part in pending.parts:
             if self.options.reads_changes:
                 frames.append(self._files_of_rows(self._changes(part)))
@@ -104,7 +104,7 @@ class Units:
         ]
         return pl.concat([pl.DataFrame(schema=UNIT_SCHEMA), *numbered])
 
-    def _initial(self, snapshot: Snapshot) -> Iterator[pl.DataFrame]:
+    def _initial_units(self, snapshot: Snapshot) -> Iterator[pl.DataFrame]:
         """The table's content, oldest rows first."""
         whole = plan(self.metadata, snapshot, self.io, where=self._pruned_by, schema=self.schema)
         files = whole.files.sort("sequence_number", "ordinal", maintain_order=True)
@@ -149,17 +149,17 @@ class Units:
         """Units of a plan's files, in their order."""
         if whole.files.is_empty():
             return
-        native, sizes = self._native(whole)
+        native, sizes = self._native_files(whole)
         runs = native.rle_id()
         for run in runs.unique(maintain_order=True):
             here = runs == run
             if native.filter(here).first():
-                yield self._own(whole.files.filter(here), sizes.filter(here))
+                yield self._own_units(whole.files.filter(here), sizes.filter(here))
                 continue
             for chunk in self._chunks(whole.where_files(here)):
                 yield self._files_of_rows(self._read(chunk))
 
-    def _own(self, files: pl.DataFrame, sizes: pl.Series) -> pl.DataFrame:
+    def _own_units(self, files: pl.DataFrame, sizes: pl.Series) -> pl.DataFrame:
         """The table's files as units of one."""
         check_lasting_access(files["file_path"], self.spark, self.io)
         return files.select(
@@ -178,12 +178,12 @@ class Units:
             pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"),
         )
         start = 0
-        for batch in cut(units, self.options):
+        for batch in cut_batches(units, self.options):
             place = pl.int_range(len(units), eager=True)
             yield whole.where_files((place >= start) & (place < start + len(batch)))
             start += len(batch)
 
-    def _native(self, whole: ScanPlan) -> tuple[pl.Series, pl.Series]:
+    def _native_files(self, whole: ScanPlan) -> tuple[pl.Series, pl.Series]:
         """For each file whether Spark's stream reads it exactly, and its true size."""
         fields = tuple(f for f in self.schema.fields if is_scanned(f.field_type))
         table = TableColumns(fields=self.schema.fields, mapping=self._mapping)

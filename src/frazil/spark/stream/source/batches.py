@@ -15,7 +15,7 @@ UNIT_SCHEMA: Final = pl.Schema(
 """A row a file; files of one unit have one number and lie together."""
 
 
-def cut(units: pl.DataFrame, options: StreamOptions) -> list[pl.DataFrame]:
+def cut_batches(units: pl.DataFrame, options: StreamOptions) -> list[pl.DataFrame]:
     """The files of each batch, in order; none of no files.
 
     A batch takes whole units while no limit is passed, and at least one: limits of bytes and rows

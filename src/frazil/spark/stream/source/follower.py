@@ -17,10 +17,10 @@ from frazil.format.schema import Schema
 from frazil.format.types import PrimitiveType
 from frazil.spark.session.facts import is_connect, is_stopped
 from frazil.spark.stream.source.batch_files import Units
-from frazil.spark.stream.source.batches import cut
+from frazil.spark.stream.source.batches import cut_batches
 from frazil.spark.stream.source.log import LogState, StreamLog
 from frazil.spark.stream.source.options import StreamOptions
-from frazil.spark.stream.source.pending import beginning, since
+from frazil.spark.stream.source.pending import first_pending, pending_since
 from frazil.spark.stream.source.query_checkpoint import (
     QueryCheckpoint,
     checkpoints_around,
@@ -108,12 +108,12 @@ class Follower:
         metadata = self._on_branch(metadata)
         state = self._state or self._open(metadata)
         known = (
-            beginning(metadata, self._options, now_ms=int(time.time() * 1000))
+            first_pending(metadata, self._options, now_ms=int(time.time() * 1000))
             if state is None
-            else since(metadata, state.position, self._options, name=self._name)
+            else pending_since(metadata, state.position, self._options, name=self._name)
         )
         moved = state is None or known.position != state.position
-        if state is not None and state.refused is not None and known.refusal is None:
+        if state is not None and state.refused_folder is not None and known.refusal is None:
             check_goes_on(self._log_io, self.log.checkpoint, state)
             self.log.clear_refused(state)
         if moved:
@@ -125,8 +125,8 @@ class Follower:
                 options=self._options,
                 rows_folder=self.log.rows_folder,
                 rows_io=self._log_io,
-            ).of(known)
-            self._state = self.log.publish(state, cut(units, self._options), known.position)
+            ).units_of(known)
+            self._state = self.log.publish(state, cut_batches(units, self._options), known.position)
             if self._state is None:
                 return False
         else:
@@ -259,7 +259,7 @@ class Follower:
             if run_id in self._taken:
                 self._taken[run_id] = batches
                 return
-        if run_id in (self._running() or ()):
+        if run_id in (self._running_ids() or ()):
             # Its start did not tell that it reads this log.
             self._follow_for([run_id])
 
@@ -300,7 +300,7 @@ class Follower:
     def _leave_ended(self) -> None:
         """Follow no more for queries that have ended: Spark tells of that some time after it."""
         known = list(self._taken)
-        running = self._running() if known else None
+        running = self._running_ids() if known else None
         if running is None:
             return
         with self._wake:
@@ -308,7 +308,7 @@ class Follower:
                 if run_id not in running:
                     self._taken.pop(run_id, None)
 
-    def _running(self) -> set[str] | None:
+    def _running_ids(self) -> set[str] | None:
         """The runs of the session's queries; None where Spark does not answer."""
         if is_stopped(self._spark):
             return set()
@@ -372,7 +372,7 @@ class Follower:
         try:
             for _ in range(_TRIES):
                 state = self._state or self.log.latest()
-                if state is not None and state.refused is not None:
+                if state is not None and state.refused_folder is not None:
                     return
                 refused = self.log.refuse(state, text)
                 if self._state is not None:
@@ -401,10 +401,10 @@ def check_goes_on(io: FileIO, checkpoint: str, state: LogState) -> None:
     Raises:
         ValidationError: batches are left out, and the query that took them is not found.
     """
-    if state.first and not _readers(io, checkpoint, state.names):
+    if state.skip_count and not _readers(io, checkpoint, state.names):
         raise ValidationError(
             f"the checkpoint {checkpoint} has no notes of the query that took its first "
-            f"{state.first} batches, and these are removed: start over with another checkpoint"
+            f"{state.skip_count} batches, and these are removed: start over with another checkpoint"
         )
 
 
@@ -432,7 +432,7 @@ def _reads(query: QueryCheckpoint, source: int, names: Mapping[int, str]) -> boo
     number = max(notes, default=-1)
     if number not in names:
         return False
-    return query.noted(source, number, notes[number]) == {names[number]}
+    return query.noted_folders(source, number, notes[number]) == {names[number]}
 
 
 def _behind_the_oldest_plan(query: QueryCheckpoint, source: int) -> int:
@@ -470,7 +470,7 @@ def _forget(query: QueryCheckpoint, source: int, planned: int, ours: set[str]) -
         name = notes[number]
         # A compacted note stands for the ones before it, once Spark has cleared those away.
         needed = is_compacted(name) and number > 0 and number - 1 not in notes
-        if needed or not query.noted(source, number, name) <= ours:
+        if needed or not query.noted_folders(source, number, name) <= ours:
             return
         path = join(query.folder_of(source), name)
         _LOG.info("a query died before it planned a batch of %s: Spark takes it again", path)

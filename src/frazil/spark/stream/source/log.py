@@ -107,10 +107,10 @@ class LogState:
     @property
     def batch_count(self) -> int:
         """How many batches there were in all."""
-        return self.first + len(self.batches)
+        return self.skip_count + len(self.batches)
 
     @property
-    def first(self) -> int:
+    def skip_count(self) -> int:
         """How many batches are left out, all of them finished."""
         return int(self.batches["ordinal"][0]) if len(self.batches) else 0
 
@@ -121,7 +121,7 @@ class LogState:
         return dict(zip(self.batches["ordinal"], names, strict=True))
 
     @property
-    def refused(self) -> str | None:
+    def refused_folder(self) -> str | None:
         """The folder of the last batch if it stands for an error, else None."""
         last = self.batches["path"][-1] if len(self.batches) else ""
         return last if last.rsplit("/", 1)[-1].startswith(_REFUSED) else None
@@ -253,8 +253,8 @@ class StreamLog:
 
     def clear_refused(self, state: LogState) -> None:
         """Let the last batch, if it stands for an error, be one without rows."""
-        if state.refused is not None:
-            name = state.refused.rsplit("/", 1)[-1]
+        if state.refused_folder is not None:
+            name = state.refused_folder.rsplit("/", 1)[-1]
             self._io.write(self._batch_log(name), b"v1", overwrite=True)
 
     def finish(self, state: LogState, *, batches: int) -> None:
@@ -354,7 +354,9 @@ class StreamLog:
             if self._shown is not None:
                 self._shown.remove(number - _KEPT_FILES)
         if before is not None:
-            self._remove_folders(before.batches.head(state.first - before.first)["path"].to_list())
+            self._remove_folders(
+                before.batches.head(state.skip_count - before.skip_count)["path"].to_list()
+            )
         return state
 
     def _remove_folders(self, folders: Sequence[str]) -> None:

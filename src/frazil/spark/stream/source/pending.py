@@ -43,7 +43,7 @@ class Pending:
     refusal: FrazilError | None = None
 
 
-def beginning(metadata: TableMetadata, options: StreamOptions, *, now_ms: int) -> Pending:
+def first_pending(metadata: TableMetadata, options: StreamOptions, *, now_ms: int) -> Pending:
     """What a new stream starts with: the table's content, or nothing but a place in its history.
 
     Raises:
@@ -66,7 +66,7 @@ def beginning(metadata: TableMetadata, options: StreamOptions, *, now_ms: int) -
     return Pending(current, (), Position(current.snapshot_id, 1))
 
 
-def since(
+def pending_since(
     metadata: TableMetadata, position: Position, options: StreamOptions, *, name: str
 ) -> Pending:
     """What came after a position.

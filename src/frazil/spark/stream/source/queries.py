@@ -100,7 +100,7 @@ class Watch(StreamingQueryListener):
             is_read = (
                 self._may_read(query_id, folder, follower)
                 if folders is None
-                else any(_is_same(read, folder) for read in folders)
+                else any(_is_same_folder(read, folder) for read in folders)
             )
             if is_read:
                 follower.query_started(run_id)
@@ -114,7 +114,7 @@ class Watch(StreamingQueryListener):
 
         def tell(folder: str, follower: Follower) -> None:
             for read, offset in sources:
-                if _is_same(read, folder):
+                if _is_same_folder(read, folder):
                     self._note_reader(query_id, folder)
                     follower.query_took(run_id, _batches(offset))
                     return
@@ -155,7 +155,7 @@ class Watch(StreamingQueryListener):
             (place, stream)
             for place, folder in enumerate(folders)
             for shown, stream in known
-            if _is_same(folder, shown)
+            if _is_same_folder(folder, shown)
         ]
         checkpoint = checkpoint_of_query(self._spark, query_id) if read else None
         if checkpoint is None:
@@ -261,12 +261,12 @@ def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
 
 
 def _watch_of(spark: SparkSession) -> Watch:
-    def watching(spark: SparkSession) -> Watch:
+    def start_watch(spark: SparkSession) -> Watch:
         watch = Watch(spark)
         spark.streams.addListener(watch)
         return watch
 
-    return _WATCHES.get_or_make(spark, watching)
+    return _WATCHES.get_or_make(spark, start_watch)
 
 
 def _stop_once_started(query: StreamingQuery) -> None:
@@ -288,7 +288,7 @@ def _folder(description: str) -> str:
     )
 
 
-def _is_same(folder: str, other: str) -> bool:
+def _is_same_folder(folder: str, other: str) -> bool:
     """Whether two spellings are one folder: Spark adds a file system's default authority."""
     (authority, path), (other_authority, other_path) = _split(folder), _split(other)
     same_store = authority == other_authority or not (authority and other_authority)

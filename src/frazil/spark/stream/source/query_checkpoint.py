@@ -74,7 +74,7 @@ class QueryCheckpoint:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def noted(self, source: int, number: int, name: str) -> set[str]:
+    def noted_folders(self, source: int, number: int, name: str) -> set[str]:
         """The names of the folders that a note adds; compacted ones repeat earlier notes."""
         names = set()
         for line in self.io.read(join(self.folder_of(source), name)).decode().split("\n")[1:]:

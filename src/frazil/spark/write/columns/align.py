@@ -65,7 +65,7 @@ def align(
     alignment = _Alignment(case_sensitive=case_sensitive)
     given = [field for field in df.schema.fields if field.name not in beside]
     columns = alignment.columns(S.StructType(given), schema)
-    df = _evaluating(df, alignment.left_out)
+    df = _with_evaluation(df, alignment.left_out)
     plain = [(column.source, column.field.name) for column in columns if column.is_plain]
     if len(plain) == len(columns) and not beside:
         return select_with_metadata(df, plain, [column.metadata for column in columns])
@@ -268,7 +268,7 @@ class _Alignment:
         return _chain(on_keys, on_values)
 
 
-def _evaluating(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
+def _with_evaluation(df: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """The same rows, of which Spark evaluates these columns too, as what makes them may fail.
 
     Args:

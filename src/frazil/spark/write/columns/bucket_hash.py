@@ -56,9 +56,9 @@ def bytes_hash_text(value: str) -> str:
     """Return `bytes_hash` as text of SQL, of bytes; the value stands in it once."""
     b, length = "frazil_bytes", "octet_length(frazil_bytes)"
     padded = long_hash_text(f"rpad({b}, {_padded_text(length)}, X'00')")
-    tail = let("frazil_hash", f"CAST({padded} AS BIGINT)", _tail_text("frazil_hash", length))
+    tail = let_text("frazil_hash", f"CAST({padded} AS BIGINT)", _tail_text("frazil_hash", length))
     whole = f"CAST({long_hash_text(b)} AS BIGINT)"
-    return let(b, value, f"CASE WHEN ({length} & 3) = 0 THEN {whole} ELSE {tail} END")
+    return let_text(b, value, f"CASE WHEN ({length} & 3) = 0 THEN {whole} ELSE {tail} END")
 
 
 def bucket_text(hashed: str, buckets: int) -> str:
@@ -66,7 +66,7 @@ def bucket_text(hashed: str, buckets: int) -> str:
     return f"CAST(({hashed} & {_LOW_31}) % {buckets} AS INT)"
 
 
-def let(name: str, value: str, body: str) -> str:
+def let_text(name: str, value: str, body: str) -> str:
     """Return text of SQL in which a name stands for a value, which is computed once.
 
     As a plain expression each use of a value would repeat all before it.
@@ -89,7 +89,7 @@ def _padded_text(length: str) -> str:
 def _tail_text(hashed: str, length: str) -> str:
     """The standard's hash, from Spark's hash of the padded bytes."""
     state = _state_before_tail_mix(hashed, _padded_text(length))
-    return let("frazil_state", state, _finalise("frazil_state", length))
+    return let_text("frazil_state", state, _finalise("frazil_state", length))
 
 
 def _state_before_tail_mix(hashed: str, padded_length: str) -> str:
@@ -98,7 +98,7 @@ def _state_before_tail_mix(hashed: str, padded_length: str) -> str:
     h = f"({h} ^ {_shift(h, 13)} ^ {_shift(h, 26)})"
     h = _xor_shift(_times(h, pow(_C1, -1, _MODULUS)), 16)
     h = f"({h} ^ CAST({padded_length} AS BIGINT))"
-    h = _times(f"({h} - ({_signed(_BLOCK_ADDEND)}))", pow(_BLOCK_FACTOR, -1, _MODULUS))
+    h = _times(f"({h} - ({_signed_word(_BLOCK_ADDEND)}))", pow(_BLOCK_FACTOR, -1, _MODULUS))
     return _as_signed(f"({_shift(h, 13)} | shiftleft({h}, 19))")
 
 
@@ -113,7 +113,7 @@ def _finalise(state: str, length: str) -> str:
 # step overflows, with or without ANSI mode.
 
 
-def _signed(word: int) -> int:
+def _signed_word(word: int) -> int:
     return word - _MODULUS if word >= 1 << 31 else word
 
 
@@ -122,7 +122,7 @@ def _as_signed(value: str) -> str:
 
 
 def _times(value: str, factor: int) -> str:
-    return _as_signed(f"({value} * ({_signed(factor)}))")
+    return _as_signed(f"({value} * ({_signed_word(factor)}))")
 
 
 def _shift(value: str, bits: int) -> str:

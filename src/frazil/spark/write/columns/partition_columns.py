@@ -195,13 +195,15 @@ def _truncate(source_type: I.IcebergType, value: Column, width: int) -> Column:
             if precision == _MOST_DIGITS:
                 truncated = _truncated_in_python(value, source_type, width)
                 is_lost = value.isNotNull() & truncated.isNull()
-                return F.when(is_lost, _below(value, source_type, width)).otherwise(truncated)
+                return F.when(is_lost, _stop_below_smallest(value, source_type, width)).otherwise(
+                    truncated
+                )
             step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
             truncated = value - F.pmod(value, step)
             smallest = F.expr(decimal_text(negate(largest_of(precision, scale))))
-            return F.when(truncated < smallest, _below(value, source_type, width)).otherwise(
-                truncated
-            )
+            return F.when(
+                truncated < smallest, _stop_below_smallest(value, source_type, width)
+            ).otherwise(truncated)
         case _:
             return F.substring(value, 1, width)
 
@@ -227,10 +229,12 @@ def _truncated_number(value: Column, width: int, spark_type: str, smallest: int)
     # Only there can the difference underflow, which Spark would raise as an error of its own.
     is_near = value < F.lit(smallest + width).cast(spark_type)
     underflows = is_near & (F.when(is_near, value - F.lit(smallest).cast(spark_type)) < rest)
-    return F.when(underflows, _below(value, spark_type, width)).otherwise(value - rest)
+    return F.when(underflows, _stop_below_smallest(value, spark_type, width)).otherwise(
+        value - rest
+    )
 
 
-def _below(value: Column, source_type: I.IcebergType | str, width: int) -> Column:
+def _stop_below_smallest(value: Column, source_type: I.IcebergType | str, width: int) -> Column:
     return stop_with_value(
         F.concat(
             F.lit("the value "),
@@ -303,16 +307,20 @@ def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
         case "string":
             # The one letter that no path holds, and that Spark does not escape.
             has_nul = F.contains(value, F.lit("\x00"))
-            return _short(F.concat(F.lit("s"), value), F.octet_length(value), value, unfit=has_nul)
+            return _short_key(
+                F.concat(F.lit("s"), value), F.octet_length(value), value, unfit=has_nul
+            )
         case "uuid":
             return F.lower(value)
         case "binary" | "fixed":
-            return _short(F.concat(F.lit("b"), F.hex(value)), F.octet_length(value), value)
+            return _short_key(F.concat(F.lit("b"), F.hex(value)), F.octet_length(value), value)
         case _:
             return value.cast("string")
 
 
-def _short(key: Column, length: Column, value: Column, *, unfit: Column | None = None) -> Column:
+def _short_key(
+    key: Column, length: Column, value: Column, *, unfit: Column | None = None
+) -> Column:
     # A folder's name has at most 255 bytes, and each byte may be escaped as three.
     digest = F.concat(F.lit("h"), F.sha2(value.cast("binary"), 256))
     is_long = length > _LONGEST_KEY

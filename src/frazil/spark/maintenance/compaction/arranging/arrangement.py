@@ -132,10 +132,10 @@ class AlongCurve:
         )
         samples = sample_of(target, group, self.fields, _sampled_value)
         readings = [
-            _reading(field, sample, min(self.text_bytes, _TEXT_BYTES))
+            _reading_of(field, sample, min(self.text_bytes, _TEXT_BYTES))
             for field, sample in zip(self.fields, samples, strict=True)
         ]
-        fitted = CurveOfRows.fitted(
+        fitted = CurveOfRows.fit(
             self.curve, [each.sample for each in readings], tasks, place_bytes=self.place_bytes
         )
         table = fitted.table(target.spark)
@@ -269,7 +269,7 @@ class _Reading:
     read: Callable[[Column], Column]
 
 
-def _reading(field: I.NestedField, sample: pl.Series, text_bytes: int) -> _Reading:
+def _reading_of(field: I.NestedField, sample: pl.Series, text_bytes: int) -> _Reading:
     if not isinstance(field.field_type, TEXTS):
         values = sample.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         return _Reading(values, lambda column: as_double(field.field_type, column))
@@ -327,9 +327,9 @@ def sample_of(
     tops = [target.schema.name_path(field.field_id)[0] for field in fields]
     columns = [field for field in target.schema.fields if field.name in tops]
     ordinals = group.ordinals[:: max(1, len(group.ordinals) // costs.SAMPLED_FILES)]
-    some = target.only(ordinals)
+    some = target.restricted_to(ordinals)
     ends = some.plan.files["record_count"].cum_sum()
-    some = some.where((ends <= costs.SAMPLED_ROWS) | (pl.Series(range(len(ends))) == 0))
+    some = some.where_files((ends <= costs.SAMPLED_ROWS) | (pl.Series(range(len(ends))) == 0))
     share = min(1.0, costs.SAMPLE / max(1, some.plan.record_count))
     read = some.rows(columns).drop(some.place)
     rows = read if share >= 1.0 else read.sample(fraction=share, seed=7)
@@ -358,13 +358,13 @@ def task_by_first_key(
     if tasks > costs.COMPARED_TASKS or not isinstance(result_type, _COMPARED):
         return None
 
-    def compared(field: I.NestedField, column: Column) -> Column:
+    def compared_column(field: I.NestedField, column: Column) -> Column:
         value = transform_column(key.transform, field.field_type, column)
         if isinstance(result_type, TEXTS):
             return value.cast("binary")
         return as_double(result_type, value)
 
-    [sample] = sample_of(target, group, [field], compared)
+    [sample] = sample_of(target, group, [field], compared_column)
     is_descending = key.direction is SortDirection.DESC
     nulls_last = key.null_order is NullOrder.NULLS_LAST
     known = sample.drop_nulls().sort(descending=is_descending)
@@ -372,7 +372,7 @@ def task_by_first_key(
     bounds = _bounds(known, nulls, is_descending=is_descending, nulls_last=nulls_last, tasks=tasks)
     if bounds is None:
         return None
-    value = compared(field, column_of(target.schema, field.field_id))
+    value = compared_column(field, column_of(target.schema, field.field_id))
 
     def is_behind(bound: Any) -> Column:
         edge = F.lit(bound)

@@ -155,7 +155,7 @@ class CurveOfRows:
     tasks: Integers
 
     @classmethod
-    def fitted(
+    def fit(
         cls, curve: Curve, sample: Sequence[Doubles], tasks: int, *, place_bytes: int = _ALL_BYTES
     ) -> CurveOfRows:
         """Fit a curve to a sample.

@@ -52,7 +52,7 @@ class MergeRequest:
         """Return rows of the table under its name, in the columns that texts may mean."""
         return rows.drop(*self.added).alias(self.target_alias)
 
-    def known(self, schema: Schema) -> Schema:
+    def known_schema(self, schema: Schema) -> Schema:
         """Return the table's schema without the columns that are added."""
         if not self.added:
             return schema
@@ -92,8 +92,8 @@ class MergeRequest:
         """
         if self.keys is None:
             return self
-        stored = self.keys.beside(self.source, schema)
-        on = stored.matching(self.target_alias, self.source_alias)
+        stored = self.keys.stored_keys(self.source, schema)
+        on = stored.match_condition(self.target_alias, self.source_alias)
         return replace(self, source=stored.rows, on=on, stored=stored)
 
 

@@ -79,7 +79,7 @@ class MatchNames:
     def of(cls, merge: MergeRequest, schema: Schema, *, case_sensitive: bool) -> MatchNames:
         """Return what names mean in the condition of a merge into a table."""
         return cls(
-            merge.known(schema),
+            merge.known_schema(schema),
             merge.source.columns,
             merge.target_alias,
             merge.source_alias,
@@ -116,36 +116,38 @@ class MatchNames:
 
     def _target(self, node: exp.Expr) -> tuple[tuple[str, ...], I.NestedField] | None:
         parts = _parts(node)
-        if not parts or self._is(parts[0], self.source_alias):
+        if not parts or self._is_same_name(parts[0], self.source_alias):
             return None
-        if self._is(parts[0], self.target_alias):
+        if self._is_same_name(parts[0], self.target_alias):
             parts = parts[1:]
             if not parts:
                 return None
-        elif any(self._is(parts[0], name) for name in self.source_names):
+        elif any(self._is_same_name(parts[0], name) for name in self.source_names):
             return None
-        found = [f for f in self.schema.fields if self._is(f.name, parts[0])]
+        found = [f for f in self.schema.fields if self._is_same_name(f.name, parts[0])]
         if len(found) != 1 or len(parts) > 1 or self._is_alias(found[0].name):
             return None
         return (found[0].name,), found[0]
 
     def _source(self, node: exp.Expr) -> str | None:
         parts = _parts(node)
-        if not parts or self._is(parts[0], self.target_alias):
+        if not parts or self._is_same_name(parts[0], self.target_alias):
             return None
-        if self._is(parts[0], self.source_alias):
+        if self._is_same_name(parts[0], self.source_alias):
             parts = parts[1:]
-        elif any(self._is(parts[0], f.name) for f in self.schema.fields):
+        elif any(self._is_same_name(parts[0], f.name) for f in self.schema.fields):
             return None
-        found = [name for name in self.source_names if parts and self._is(name, parts[0])]
+        found = [name for name in self.source_names if parts and self._is_same_name(name, parts[0])]
         if len(found) != 1 or len(parts) > 1 or self._is_alias(found[0]):
             return None
         return found[0]
 
     def _is_alias(self, name: str) -> bool:
-        return self._is(name, self.target_alias) or self._is(name, self.source_alias)
+        return self._is_same_name(name, self.target_alias) or self._is_same_name(
+            name, self.source_alias
+        )
 
-    def _is(self, one: str, other: str) -> bool:
+    def _is_same_name(self, one: str, other: str) -> bool:
         return one == other if self.case_sensitive else one.lower() == other.lower()
 
 

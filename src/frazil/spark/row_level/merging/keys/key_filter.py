@@ -59,7 +59,7 @@ class KeyFilter:
         """
         if not source.keys or not 0 < source.count <= costs.FILTERED_KEYS:
             return None
-        if not pays(rows=rows, keys=source.count):
+        if not is_filter_cheaper(rows=rows, keys=source.count):
             return None
         wanted = source.count * _BITS_A_KEY
         bits = min(_MOST_BITS, 1 << max(6, (wanted - 1).bit_length()))
@@ -83,11 +83,11 @@ class KeyFilter:
         """Whether the key of each row that passes is one of the source's."""
         return self.first is not None
 
-    def passed(self, rows: DataFrame) -> DataFrame:
+    def passed_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the table that may match; some of them match none."""
         return rows.where(self._may_match)
 
-    def rejected(self, rows: DataFrame) -> DataFrame:
+    def rejected_rows(self, rows: DataFrame) -> DataFrame:
         """Return the other rows of the table, which match none."""
         return rows.where(~F.coalesce(self._may_match, F.lit(False)))
 
@@ -108,7 +108,7 @@ class KeyFilter:
         return F.call_function("shiftright", word, bit).bitwiseAND(F.lit(1)) != 0
 
 
-def pays(*, rows: int, keys: int) -> bool:
+def is_filter_cheaper(*, rows: int, keys: int) -> bool:
     """Whether to leave rows out of a join by their keys or places costs less than to join them."""
     return rows >= max(costs.FILTERED_ROWS, _ROWS_A_KEY * keys)
 

@@ -63,7 +63,7 @@ class NamedKeys:
         paths = tuple(key_path(name, schema, case_sensitive=strict) for name in names)
         return cls(paths, nulls_are_equal, are_distinct)
 
-    def beside(self, source: DataFrame, schema: Schema) -> StoredKeys:
+    def stored_keys(self, source: DataFrame, schema: Schema) -> StoredKeys:
         """Return a source with its keys as the table's columns store them; nothing is evaluated.
 
         Raises:
@@ -120,7 +120,7 @@ class StoredKeys:
         """Return the column that holds a key of the source in its stored form, or the name."""
         return self.added.get((name,), name)
 
-    def matching(self, target: str, source: str) -> str:
+    def match_condition(self, target: str, source: str) -> str:
         """Return the condition that rows of two aliases have the same keys."""
         equals = "<=>" if self.keys.nulls_are_equal else "="
         return " and ".join(

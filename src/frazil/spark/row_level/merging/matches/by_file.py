@@ -92,7 +92,7 @@ class FileMatches:
             numbers = found["number"].unique().sort().to_numpy()
         return cls(matching, counts, bool(rows["moved"].any()), kept, numbers, passing)
 
-    def inserted(self, target: Target) -> DataFrame | None:
+    def inserted_rows(self, target: Target) -> DataFrame | None:
         """Return the new rows, in the columns that are written; None if there are none."""
         if self.pairs is not None:
             return inserted_beside_pairs(self.matching, target, self.pairs, self.counts)
@@ -178,7 +178,7 @@ def matches_by_key(
     if key.target[0] in compared and compared[key.target[0]] != key.source:
         return None
     read = [field for name, field in fields.items() if (name,) == key.target or name in others]
-    rows = passing.passed(target.rows_with_files(read))
+    rows = passing.passed_rows(target.rows_with_files(read))
     pairs = rows.select(
         F.col(quote_name_always([target.file])).alias("file"),
         F.col(quote_name_always(key.target)).cast("bigint").alias("key"),

@@ -68,7 +68,7 @@ class PlaceMatches:
         if collected is not None:
             counts = MatchCounts.of_places(clauses, collected)
         else:
-            every = pairs if unmatched is None else _together(pairs, unmatched)
+            every = pairs if unmatched is None else _union(pairs, unmatched)
             counts = MatchCounts.of(target, clauses, every)
         if counts.most_matches > 1 and not _may_match_often(matching):
             _check_one_match(matching, target, pairs)
@@ -79,19 +79,19 @@ class PlaceMatches:
         """The places of rows that a clause is about, each once a clause."""
         if self.unmatched is None:
             return self.changes_of_matched
-        return _together(self.changes_of_matched, self.unmatched)
+        return _union(self.changes_of_matched, self.unmatched)
 
     @property
     def changes_of_matched(self) -> DataFrame:
         """Those of rows that the source matches."""
         return self.pairs.where(F.col(CLAUSE).isNotNull())
 
-    def inserted(self, target: Target) -> DataFrame | None:
+    def inserted_rows(self, target: Target) -> DataFrame | None:
         """Return the new rows, in the columns that are written; None if there are none."""
         known = None if self.collected is None else self.collected["number"].to_numpy()
         return inserted_beside_pairs(self.matching, target, self.pairs, self.counts, known)
 
-    def updated(self, target: Target) -> DataFrame | None:
+    def updated_rows(self, target: Target) -> DataFrame | None:
         """Return the rows that get new values, as they are written; None if `pairs` lack these."""
         if self.values is None:
             return None
@@ -104,7 +104,7 @@ class PlaceMatches:
             )
         )
 
-    def deleted(self) -> Words | None:
+    def deleted_places(self) -> Words | None:
         """Return the places of rows that a clause is about; None where they are not collected."""
         if self.collected is None:
             return None
@@ -133,7 +133,7 @@ def inserted_beside_pairs(
             known = numbers.toArrow().column(0).to_numpy()
         if len(np.unique(known)) == source.count:  # To write no rows costs jobs too.
             return None
-    matched = matching.sent(numbers, counts.pairs * row_bytes(1))
+    matched = matching.sent_rows(numbers, counts.pairs * row_bytes(1))
     return matching.new_rows(target, source.rows.join(matched, source.number, "left_anti"))
 
 
@@ -224,7 +224,7 @@ def _files_that_match(matching: Matching, target: Target, passing: KeyFilter | N
     fields = matching.fields(target, [matching.merge.on])
     pairs = matching.pairs(target.rows_with_files(fields), passing)
     found = pairs.select(F.col(target.file).alias("file")).distinct().toArrow()
-    return target.only(found.column("file").to_pylist())
+    return target.restricted_to(found.column("file").to_pylist())
 
 
 def _unmatched_rows(matching: Matching, target: Target, pairs: DataFrame) -> DataFrame | None:
@@ -275,5 +275,5 @@ def _check_one_match(matching: Matching, target: Target, pairs: DataFrame) -> No
     )
 
 
-def _together(matched: DataFrame, unmatched: DataFrame) -> DataFrame:
+def _union(matched: DataFrame, unmatched: DataFrame) -> DataFrame:
     return matched.unionByName(unmatched, allowMissingColumns=True)

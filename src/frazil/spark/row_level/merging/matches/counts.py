@@ -92,19 +92,19 @@ class MatchCounts:
         return [int(each) for each in self.rows["file"].unique().sort()]
 
     @property
-    def changed(self) -> int:
+    def changed_rows(self) -> int:
         """How many rows of the table change."""
         return int(self.rows["rows"].sum())
 
     @property
     def updated_files(self) -> list[int]:
         """The ordinals of files with rows that get new values."""
-        return [int(each) for each in self._of(Do.UPDATE)["file"].unique().sort()]
+        return [int(each) for each in self._counts_of(Do.UPDATE)["file"].unique().sort()]
 
     @property
-    def updated(self) -> int:
+    def updated_rows(self) -> int:
         """How many rows of the table get new values."""
-        return int(self._of(Do.UPDATE)["rows"].sum())
+        return int(self._counts_of(Do.UPDATE)["rows"].sum())
 
     def figures(self, *, added: int, copied: int) -> dict[str, int]:
         """Return the rows that were changed.
@@ -115,12 +115,12 @@ class MatchCounts:
         """
 
         def rows(do: Do, when: When) -> int:
-            return int(self._of(do, when)["rows"].sum())
+            return int(self._counts_of(do, when)["rows"].sum())
 
-        updated = self.updated
+        updated = self.updated_rows
         return {
             "rows_updated": updated,
-            "rows_deleted": int(self._of(Do.DELETE)["rows"].sum()),
+            "rows_deleted": int(self._counts_of(Do.DELETE)["rows"].sum()),
             "rows_inserted": added - updated - copied,
             "rows_copied": copied,
             "matched_updated": rows(Do.UPDATE, When.MATCHED),
@@ -129,7 +129,7 @@ class MatchCounts:
             "by_source_deleted": rows(Do.DELETE, When.BY_SOURCE),
         }
 
-    def _of(self, do: Do, when: When | None = None) -> pl.DataFrame:
+    def _counts_of(self, do: Do, when: When | None = None) -> pl.DataFrame:
         wanted = [
             n
             for n, clause in enumerate(self.clauses)

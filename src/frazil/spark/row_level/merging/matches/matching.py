@@ -48,11 +48,11 @@ class Matching:
 
     def fields(self, target: Target, conditions: Sequence[str | Column]) -> list[NestedField]:
         """Return the columns of the table that conditions may name."""
-        fields = self.merge.known(target.schema).fields
+        fields = self.merge.known_schema(target.schema).fields
         named = names_in(conditions, [field.name for field in fields])
         return [field for field in fields if named is None or field.name in named]
 
-    def sent(self, rows: DataFrame, size: int) -> DataFrame:
+    def sent_rows(self, rows: DataFrame, size: int) -> DataFrame:
         """Rows of few bytes go to every task, so that the table's rows need not be shuffled."""
         return F.broadcast(rows) if self.is_sent(size) else without_broadcast(rows)
 
@@ -106,11 +106,13 @@ class Matching:
         if names is not None:
             columns = (*names, self.source.number)
             named = named.select(*(F.col(quote_name_always([name])) for name in columns))
-        source = self.sent(named, self.source.matched_size.total).alias(self.merge.source_alias)
-        rows = rows if passing is None else passing.passed(rows)
+        source = self.sent_rows(named, self.source.matched_size.total).alias(
+            self.merge.source_alias
+        )
+        rows = rows if passing is None else passing.passed_rows(rows)
         return rows.alias(self.merge.target_alias).join(source, self.checked.on)
 
-    def tested(self) -> RowTest | None:
+    def row_test(self) -> RowTest | None:
         """Return how rows that others add are tested; None where a later look may say otherwise."""
         clauses = self.merge.clauses
         conditions = [self.merge.on, *(c.condition for c in clauses if c.condition is not None)]
