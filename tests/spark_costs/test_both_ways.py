@@ -88,7 +88,7 @@ def named(case: Case) -> Any:
     return pytest.param(case, id=f"{case}: {case.scenario.__name__}")
 
 
-@pytest.mark.parametrize("case", in_circles(map(named, CASES), test=3))
+@pytest.mark.parametrize("case", in_circles(map(named, CASES), test=3, check=20))
 def test_both_ways_give_the_rows_that_are_to_be_there(
     place: Place, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
