@@ -33,6 +33,12 @@ LIKE_A_SERVER = ("requirements",)
 BEHIND_A_SERVER = ("rest", "serve")
 REFERENCED = "serve refs"
 S3_KINDS = ("filesystem on s3",)
+SWAPS = {
+    "filesystem": ("create", "link", "rename"),
+    "sqlite": ("do_commit",),
+    "postgres": ("do_commit",),
+}
+"""Calls of a store, a disk or a database that may have moved a pointer, whatever came of them."""
 NO_REPORTS = {"rest-metrics-reporting-enabled": "false"}
 """No report comes between the requests that a test counts, or breaks."""
 

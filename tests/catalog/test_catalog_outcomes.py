@@ -19,6 +19,7 @@ from catalog_cases import (
     KINDS,
     QUICK_CHECKS,
     S3_KINDS,
+    SWAPS,
     made_table,
     new_metadata,
     opened,
@@ -48,11 +49,6 @@ STORE_CALLS = (
     *("delete", "delete_many", "delete_folder", "move_folder", "is_folder"),
 )
 DISK_CALLS = ("fsync", "link", "unlink", "replace", "rename")
-SWAPS = {
-    "filesystem": ("create", "link", "rename"),
-    "sqlite": ("do_commit",),
-    "postgres": ("do_commit",),
-}
 DATABASE_CALLS = ("do_execute", "do_commit", "do_begin", "do_rollback", "do_close")
 
 

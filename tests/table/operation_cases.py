@@ -246,3 +246,11 @@ CHANGES: dict[str, Change] = {
     "replace": replace,
     "transaction": several,
 }
+
+# The changes above that move a branch.
+MOVES_MAIN = {
+    *("append", "fast append", "add files", "overwrite", "delete", "delete a file", "transaction"),
+    *("replace partitions", "row delta", "equality delete", "rewrite", "rewrite manifests"),
+    *("correct entries", "publish", "cherry-pick", "roll back", "set current", "replace"),
+}
+MOVES_DEV = {"append to dev", "overwrite dev", "replace branch", "fast-forward", "rename branch"}

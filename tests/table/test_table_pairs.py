@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from operation_cases import CHANGES, old_table
+from operation_cases import CHANGES, MOVES_DEV, MOVES_MAIN, old_table
 from table_cases import open_catalog, short
 
 from ci_share import one_of_each
@@ -29,12 +29,6 @@ from frazil.table.handle import TableHandle
 VERSIONS = (1, 2, 3)
 
 # What no requirement of the protocol can say: what the first change reads, and the second changes.
-MOVES_MAIN = {
-    *("append", "fast append", "add files", "overwrite", "delete", "delete a file", "transaction"),
-    *("replace partitions", "row delta", "equality delete", "rewrite", "rewrite manifests"),
-    *("correct entries", "publish", "cherry-pick", "roll back", "set current", "replace"),
-}
-MOVES_DEV = {"append to dev", "overwrite dev", "replace branch", "fast-forward", "rename branch"}
 CHANGES_COLUMNS = {"add column", "delete column", "rename column", "transaction"}
 LIMITS: dict[str, tuple[set[str], str]] = {
     "keep main longer": (MOVES_MAIN, "retention"),
