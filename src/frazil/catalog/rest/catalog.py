@@ -152,15 +152,13 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         name = parse_table_identifier(identifier)
         what = f"look for the table {shown(name)}"
-        by_head = self._connection.has_endpoint(routes.TABLE_EXISTS)
-        path = self._connection.routes.table(name)
-        missing = Refusals(missing=NoSuchTableError)
-        request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=missing)
-        try:
-            self._connection.client.read(request)
-        except (NoSuchTableError, NoSuchNamespaceError):
-            return False
-        return True
+        return self._connection.is_there(
+            self._connection.routes.table(name),
+            what,
+            head=routes.TABLE_EXISTS,
+            refusals=Refusals(missing=NoSuchTableError),
+            missing=(NoSuchTableError, NoSuchNamespaceError),
+        )
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         """A mark that leaves the place to the server, which alone knows where a new table lies."""

@@ -58,6 +58,28 @@ class Connection:
         """Whether the server has an endpoint."""
         return endpoint in self.endpoints
 
+    def is_there(
+        self,
+        path: str,
+        what: str,
+        *,
+        head: str,
+        refusals: Refusals,
+        missing: tuple[type[NotFoundError], ...],
+    ) -> bool:
+        """Whether the server has what a path names, by the lighter endpoint if it offers that.
+
+        Args:
+            head: the endpoint that answers without a body.
+            missing: the errors that say that it is not there.
+        """
+        method = "HEAD" if self.has_endpoint(head) else "GET"
+        try:
+            self.client.read(RestRequest(method, path, what, refusals=refusals))
+        except missing:
+            return False
+        return True
+
     def require(self, endpoint: str, what: str) -> None:
         """Raise UnsupportedError if the server does not have an endpoint."""
         if endpoint not in self.endpoints:

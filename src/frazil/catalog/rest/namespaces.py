@@ -82,13 +82,13 @@ class RestNamespaces:
         """Whether there is such a namespace."""
         what = f"look for the namespace {shown(levels)}"
         path = self._connection.routes.namespace(levels)
-        by_head = self._connection.has_endpoint(routes.NAMESPACE_EXISTS)
-        request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=_IN_NAMESPACE)
-        try:
-            self._connection.client.read(request)
-        except NoSuchNamespaceError:
-            return False
-        return True
+        return self._connection.is_there(
+            path,
+            what,
+            head=routes.NAMESPACE_EXISTS,
+            refusals=_IN_NAMESPACE,
+            missing=(NoSuchNamespaceError,),
+        )
 
     def properties_of(self, levels: Identifier) -> dict[str, str]:
         """The namespace's properties."""

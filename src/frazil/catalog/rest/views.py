@@ -142,16 +142,15 @@ class RestViewMethods(ViewMethods):
 
     def view_exists(self, identifier: str | Sequence[str]) -> bool:
         name = parse_table_identifier(identifier)
-        by_head = self._connection.has_endpoint(routes.VIEW_EXISTS)
-        if not by_head and not self._connection.has_endpoint(routes.LOAD_VIEW):
+        if not any(map(self._connection.has_endpoint, (routes.VIEW_EXISTS, routes.LOAD_VIEW))):
             return False
-        path, what = self._connection.routes.view(name), f"look for the view {shown(name)}"
-        request = RestRequest("HEAD" if by_head else "GET", path, what, refusals=_NO_VIEW)
-        try:
-            self._connection.client.read(request)
-        except (NoSuchViewError, NoSuchNamespaceError):
-            return False
-        return True
+        return self._connection.is_there(
+            self._connection.routes.view(name),
+            f"look for the view {shown(name)}",
+            head=routes.VIEW_EXISTS,
+            refusals=_NO_VIEW,
+            missing=(NoSuchViewError, NoSuchNamespaceError),
+        )
 
     def load_view(self, identifier: str | Sequence[str]) -> LoadedView:
         return self._views.load(parse_table_identifier(identifier))
