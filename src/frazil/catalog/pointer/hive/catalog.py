@@ -55,6 +55,7 @@ from frazil.catalog.protocol import Capability, LoadedTable, StagedTable
 from frazil.catalog.views import LoadedView
 from frazil.errors import (
     CommitFailedError,
+    FrazilError,
     NoSuchTableError,
     NoSuchViewError,
     TableAlreadyExistsError,
@@ -157,25 +158,14 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
         return pointer_of(record, name) if record is not None and is_table(record) else None
 
     def _insert(self, table: LoadedTable, sending: Sending) -> None:
-        record = new_record(table, self._form)
-
-        def send() -> None:
-            self._metastores.change(lambda client: client.create_table(record), sending)
-
-        try:
-            Change(
-                f"the creation of {shown(table.identifier)}",
-                send,
-                send,
-                lambda: self._took_place(None, table),
-                table.metadata.properties,
-                is_ruled_out=lambda: find_record(self._metastores, table.identifier) is not None,
-            ).carry_out(sending)
-        except CommitFailedError:
-            # A metastore may answer with what its database said of the second of two records.
-            if find_record(self._metastores, table.identifier) is not None:
-                raise self._taken_name_error(table.identifier) from None
-            raise
+        self._send_new_record(
+            table.identifier,
+            new_record(table, self._form),
+            lambda: self._took_place(None, table),
+            table.metadata.properties,
+            self._taken_name_error,
+            sending,
+        )
 
     def _swap(self, base: LoadedTable, updated: TableMetadata) -> LoadedTable:
         name, table = base.identifier, self._successor(base, updated)
@@ -259,6 +249,35 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
 
     # -- changes of records ----------------------------------------------------------------------
 
+    def _send_new_record(
+        self,
+        name: Identifier,
+        record: Any,
+        took_place: Callable[[], bool | None],
+        properties: Mapping[str, str],
+        taken_name_error: Callable[[Identifier], FrazilError],
+        sending: Sending,
+    ) -> None:
+        """Make the record of a table or view."""
+
+        def send() -> None:
+            self._metastores.change(lambda client: client.create_table(record), sending)
+
+        try:
+            Change(
+                f"the creation of {shown(name)}",
+                send,
+                send,
+                took_place,
+                properties,
+                is_ruled_out=lambda: find_record(self._metastores, name) is not None,
+            ).carry_out(sending)
+        except CommitFailedError:
+            # A metastore may answer with what its database said of the second of two records.
+            if find_record(self._metastores, name) is not None:
+                raise taken_name_error(name) from None
+            raise
+
     def _hold_lock(self, base: LoadedTable) -> contextlib.AbstractContextManager[HeldLock | None]:
         """Hold the lock for a change of a table as it was; who waits looks whether it still is."""
         if lock_enabled(base.metadata.properties, self._form):
@@ -330,12 +349,14 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
                 lambda client: client.drop_table(name[0], name[1], False), sending
             )
 
-        def is_gone() -> bool:
-            record = find_record(self._metastores, name)
-            return record is None or identity_of(record) != identity
-
         with self._naming_views(name):
-            Change(f"the drop of {shown(name)}", send, send, is_gone, {}).carry_out(sending)
+            Change(
+                f"the drop of {shown(name)}",
+                send,
+                send,
+                lambda: not self._has_identity(name, identity),
+                {},
+            ).carry_out(sending)
 
     def rename_view(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         old, new = parse_table_identifier(source), parse_table_identifier(target)
@@ -349,17 +370,14 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
             record.dbName, record.tableName = new
             sending = Sending()
             alter = Alter(self._metastores, old, record, view.metadata_location, lock, sending)
-
-            def is_renamed() -> bool | None:
-                for name, answer in ((new, True), (old, False)):
-                    found = find_record(self._metastores, name)
-                    if found is not None and identity_of(found) == identity:
-                        return answer
-                return None
-
-            what = f"the rename of {shown(old)} to {shown(new)}"
             try:
-                Change(what, alter.send, alter.send_again, is_renamed, {}).carry_out(sending)
+                Change(
+                    f"the rename of {shown(old)} to {shown(new)}",
+                    alter.send,
+                    alter.send_again,
+                    lambda: self._is_renamed(identity, old, new),
+                    {},
+                ).carry_out(sending)
             except ValidationError:
                 # Hive answers in this way whatever it was that came between.
                 self._require_free(new)
@@ -368,27 +386,18 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
     # -- changes ---------------------------------------------------------------------------------
 
     def _insert_view(self, view: LoadedView, sending: Sending) -> None:
-        name, record = view.identifier, new_view_record(view, self._form)
-
-        def send() -> None:
-            self._metastores.change(lambda client: client.create_table(record), sending)
-
+        name = view.identifier
         try:
-            Change(
-                f"the creation of {shown(name)}",
-                send,
-                send,
+            self._send_new_record(
+                name,
+                new_view_record(view, self._form),
                 lambda: self._view_took_place(None, view),
                 view.metadata.properties,
-                is_ruled_out=lambda: find_record(self._metastores, name) is not None,
-            ).carry_out(sending)
+                self._view_taken,
+                sending,
+            )
         except TableAlreadyExistsError:
             raise self._view_taken(name) from None
-        except CommitFailedError:
-            # A metastore may answer with what its database said of the second of two records.
-            if find_record(self._metastores, name) is not None:
-                raise self._view_taken(name) from None
-            raise
 
     def _swap_view(self, base: LoadedView, view: LoadedView) -> LoadedView:
         name, path = base.identifier, view.metadata_location
