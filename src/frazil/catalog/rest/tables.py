@@ -242,7 +242,8 @@ class TableAnswers:
             place = SigningPlace.of(self._connection, name, body, config, token)
             return config, SignedFileIO(own, self._connection, place, caches=self._io.caches)
         if not vended:
-            return config, self._io if own == self._io.properties else self._plain_io(own)
+            is_same = own == self._io.properties
+            return config, self._io if is_same else FileIO(own, caches=self._io.caches)
         io = VendedFileIO(
             own,
             vended,
@@ -257,9 +258,6 @@ class TableAnswers:
         properties = self._connection.properties
         has_keys = any(key in properties for key in _OWN_KEYS)
         return not has_keys and is_signed(body, {**properties, **config})
-
-    def _plain_io(self, properties: Mapping[str, str]) -> FileIO:
-        return FileIO(properties, caches=self._io.caches)
 
     def _new_credentials(self, name: Identifier, token: str | None) -> Sequence[StorageCredential]:
         """New credentials of a table: alone where the server has such a request, or with it."""

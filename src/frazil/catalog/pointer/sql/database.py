@@ -43,7 +43,10 @@ class Database:
 
     def __init__(self, url: URL, *, limits: TimeLimits, echo: bool = False) -> None:
         self.shown_url = url.render_as_string(hide_password=True)
-        self._secrets = {"password": url.password or "", "encoded password": _encoded_password(url)}
+        self._secrets = {
+            "password": url.password or "",
+            "encoded password": quote_plus(url.password or ""),
+        }
         self.engine = make_engine(url, echo=echo, limits=limits)
         # A query needs no transaction; without one it is one message, not three.
         by_itself = {"isolation_level": "AUTOCOMMIT"} if url.get_backend_name() in _LIGHT else {}
@@ -251,7 +254,3 @@ def _is_lost_race(error: DBAPIError) -> bool:
     codes = (getattr(cause, "sqlstate", None), getattr(cause, "pgcode", None))
     numbers = [code for code in getattr(cause, "args", ()) if isinstance(code, int)]
     return not _LOST_RACES.isdisjoint([*codes, *numbers[:1]])
-
-
-def _encoded_password(url: URL) -> str:
-    return "" if not url.password else quote_plus(url.password)

@@ -152,7 +152,8 @@ class RemoteSigner:
             )
         )
         signed = _signed_request(answer.json(), request, place.what)
-        if request.method in ("GET", "HEAD") and _may_keep(answer.headers):
+        may_keep = "private" in answer.headers.get("cache-control", "").lower()
+        if request.method in ("GET", "HEAD") and may_keep:
             with self._lock:
                 if len(self._kept) >= _MOST_KEPT:
                     self._kept.clear()
@@ -254,10 +255,6 @@ def _signed_request(body: Any, request: StoreRequest, what: str) -> SignedReques
 
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _may_keep(headers: Mapping[str, str]) -> bool:
-    return "private" in headers.get("cache-control", "").lower()
 
 
 def _first_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
