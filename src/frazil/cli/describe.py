@@ -27,7 +27,11 @@ def describe_table(handle: TableHandle) -> dict[str, Any]:
         "partitioned_by": [
             _expr(metadata, each.transform, each.source_ids) for each in metadata.spec.fields
         ],
-        "sorted_by": _order_exprs(metadata),
+        "sorted_by": [
+            f"{_expr(metadata, each.transform, each.source_ids)} {each.direction} "
+            f"{str(each.null_order).replace('-', ' ')}"
+            for each in metadata.sort_order.fields
+        ],
         "snapshots": len(metadata.snapshots),
         "columns": [
             {
@@ -51,14 +55,6 @@ def describe_table(handle: TableHandle) -> dict[str, Any]:
             },
         },
     }
-
-
-def _order_exprs(metadata: TableMetadata) -> list[str]:
-    return [
-        f"{_expr(metadata, each.transform, each.source_ids)} {each.direction} "
-        f"{str(each.null_order).replace('-', ' ')}"
-        for each in metadata.sort_order.fields
-    ]
 
 
 def _expr(metadata: TableMetadata, transform: Transform, source_ids: Sequence[int]) -> str:

@@ -138,7 +138,7 @@ class BoundedCache(Generic[Value]):
             self._hold(made)
             if before is not None:
                 self._release(before)
-            if self._cost_alone(made) > self._max_bytes:
+            if made.size + sum(size for _, size in made.parts) > self._max_bytes:
                 self._release(made)
                 return
             self._items[key] = made
@@ -171,10 +171,6 @@ class BoundedCache(Generic[Value]):
         with self._lock:
             self._max_bytes = max_bytes
             self._make_room()
-
-    @staticmethod
-    def _cost_alone(item: Sized[Value]) -> int:
-        return item.size + sum(size for _, size in item.parts)
 
     def _hold(self, item: Sized[Value]) -> None:
         self._size += item.size

@@ -5,7 +5,7 @@ Field ids have no meaning here; they number the fields of one struct.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -204,7 +204,8 @@ def file_struct(partition: StructType) -> StructType:
 def files_struct(schema: Schema, partition: StructType) -> StructType:
     """The table `files` and those like it."""
     file = file_struct(partition)
-    return _struct([*_columns(file), _metrics_column(schema)])
+    columns = ((f.name, f.field_type, f.required, f.doc) for f in file.fields)
+    return _struct([*columns, _metrics_column(schema)])
 
 
 def entries_struct(schema: Schema, partition: StructType) -> StructType:
@@ -348,7 +349,3 @@ def _metrics(kind: IcebergType) -> StructType:
             _optional("upper_bound", shown, "Upper bound"),
         ]
     )
-
-
-def _columns(struct: StructType) -> Sequence[_Column]:
-    return [(f.name, f.field_type, f.required, f.doc) for f in struct.fields]

@@ -161,9 +161,6 @@ def _describe_table(catalog: Catalog, name: Identifier) -> tuple[LakeEntry, str 
     try:
         table = catalog.load_table(name)
         entry = entry_of(name, table.metadata)
-    except Exception as error:
-        return LakeEntry(identifier=name, problem=told(error)), None
-    try:
         page = report_page(shown(name), table.metadata, table.io, around=_AROUND)
     except Exception as error:
         return LakeEntry(identifier=name, problem=told(error)), None

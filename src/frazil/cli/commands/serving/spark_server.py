@@ -92,7 +92,7 @@ def spark_server(
         server = SparkServer(spark, lakes.attach, where)
         ended = threading.Event()
         for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, lambda _number, _frame: _end(ended))
+            signal.signal(each, lambda _number, _frame: ended.set())
         server.start()
         if port is not None:
             port.ask(lambda: "stopping" if ended.is_set() else server.status())
@@ -105,10 +105,6 @@ def spark_server(
         while not ended.wait(_SWEEP):
             server.forget_closed()
         server.stop(seconds=grace)
-
-
-def _end(ended: threading.Event) -> None:
-    ended.set()
 
 
 def _setting(text: str) -> tuple[str, str]:
