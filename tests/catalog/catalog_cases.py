@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from frazil.catalog.config import CatalogConfig, open_catalog
-from frazil.catalog.kinds import register_catalog
+from frazil.catalog.kinds import catalog_class, register_catalog
 from frazil.catalog.protocol import Catalog, LoadedTable
 from frazil.errors import CommitFailedError
 from frazil.format.changes import SetProperties
@@ -68,6 +68,12 @@ def properties_of(
     uri = postgres_url if kind == "postgres" else f"sqlite:///{folder}/catalog.db"
     assert uri is not None
     return {"type": "sql", "uri": uri, "warehouse": str(folder / "wh")}
+
+
+def class_of(kind: str) -> type[Catalog]:
+    """The class of a catalog of that kind."""
+    name = kind.split()[0]
+    return catalog_class(kind, "sql" if name in ("sqlite", "postgres") else name)
 
 
 def opened(properties: Mapping[str, str], name: str = "lake") -> Catalog:

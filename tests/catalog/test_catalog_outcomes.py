@@ -20,6 +20,7 @@ from catalog_cases import (
     QUICK_CHECKS,
     S3_KINDS,
     SWAPS,
+    class_of,
     made_table,
     new_metadata,
     opened,
@@ -29,7 +30,7 @@ from catalog_cases import (
 
 from ci_share import in_circles
 from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.catalog.protocol import Catalog, TableCommit
+from frazil.catalog.protocol import Capability, Catalog, TableCommit
 from frazil.errors import (
     AlreadyExistsError,
     CommitFailedError,
@@ -188,7 +189,7 @@ CASES = [
     (kind, name)
     for kind in (*KINDS, *S3_KINDS)
     for name in CHANGES
-    if "filesystem" not in kind or name != "commit together"
+    if name != "commit together" or class_of(kind).capabilities >= {Capability.MULTI_TABLE_COMMITS}
 ]
 # Each change and each catalog is elsewhere too, and a commit together sends what one alone does.
 AS_OTHERS = {
