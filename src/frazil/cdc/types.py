@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
+from frazil.format.types.forms import form_of
 from frazil.storage.parquet.arrow_names import ARROW_TYPES
 
 MOST_DIGITS: Final = 38
@@ -117,7 +118,7 @@ def value_type(
         return ValueType(iceberg, pa.list_(element.arrow), loader)
     if kind.name in _SIMPLE and kind.kind == "b":
         simple = I.type_named(_SIMPLE[kind.name])
-        return ValueType(simple, ARROW_TYPES[I.form_of(simple).arrow], kind.oid)
+        return ValueType(simple, ARROW_TYPES[form_of(simple).arrow], kind.oid)
     if kind.name == "uuid":
         return ValueType(I.UUIDType(), pa.string(), TEXT_OID)
     if kind.kind == "e" or (kind.kind == "b" and kind.name in _TEXTS):

@@ -27,6 +27,7 @@ from pyspark.sql import types as S
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.format.types.forms import SQL_TYPES, form_of
 from frazil.format.types.inside import holds_type
 from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 
@@ -62,7 +63,7 @@ _OF_SQL: Final[dict[str, S.DataType]] = {
 }
 
 _FROM_SPARK: Final[dict[type[S.DataType], I.IcebergType]] = {
-    **{type(kind): I.SQL_TYPES[name] for name, kind in _OF_SQL.items()},
+    **{type(kind): SQL_TYPES[name] for name, kind in _OF_SQL.items()},
     **dict.fromkeys((S.ByteType, S.ShortType), I.IntegerType()),
     **dict.fromkeys((S.CharType, S.VarcharType), I.StringType()),
 }
@@ -114,7 +115,7 @@ def type_to_spark(
                 support.geospatial and _is_default(crs) and algorithm == I.DEFAULT_EDGE_ALGORITHM
             )
             return GeographyType(WGS84_SRID) if native else S.BinaryType()
-    plain = _OF_SQL.get(I.form_of(iceberg_type).spark)
+    plain = _OF_SQL.get(form_of(iceberg_type).spark)
     if plain is None:
         raise UnsupportedError(f"Spark has no type for Iceberg's {iceberg_type}")
     return plain

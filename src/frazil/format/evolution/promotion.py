@@ -23,8 +23,8 @@ from frazil.format.types import (
     TimestampNanoType,
     TimestampType,
     UnknownType,
-    form_of,
 )
+from frazil.format.types.forms import form_of
 
 PROMOTIONS = (
     "int to long, float to double, decimal to one of more digits and the same scale; from format "

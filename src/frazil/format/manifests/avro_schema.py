@@ -15,8 +15,8 @@ from frazil.format.types import (
     NestedField,
     StringType,
     StructType,
-    form_of,
 )
+from frazil.format.types.forms import form_of
 
 AvroSchema = dict[str, Any]
 

@@ -15,8 +15,8 @@ from frazil.format.types import (
     IcebergType,
     IntegerType,
     UnknownType,
-    form_of,
 )
+from frazil.format.types.forms import form_of
 from frazil.format.values import civil, human
 from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
 from frazil.format.values.hashing import bucket_hash

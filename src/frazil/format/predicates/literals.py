@@ -19,7 +19,8 @@ from uuid import UUID
 
 from frazil.errors import PredicateError
 from frazil.format.predicates.sql.quoting import TypedText
-from frazil.format.types import DecimalType, IcebergType, form_of
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.civil import (
     NANOS_PER_DAY,
     NANOS_PER_MICRO,

@@ -13,7 +13,6 @@ from frazil.errors import ValidationError
 from frazil.format.schema.ids import assign_fresh_ids
 from frazil.format.schema.schema import Schema
 from frazil.format.types import (
-    SQL_TYPES,
     DecimalType,
     IcebergType,
     ListType,
@@ -21,8 +20,8 @@ from frazil.format.types import (
     NestedField,
     StringType,
     StructType,
-    form_of,
 )
+from frazil.format.types.forms import SQL_TYPES, form_of
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>`(?:[^`]|``)+`)

@@ -11,7 +11,6 @@ from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format.arguments import what_there_is
 from frazil.format.schema.types_json import field_to_json, parse_type
 from frazil.format.types import (
-    FORMS,
     DoubleType,
     FloatType,
     IcebergType,
@@ -22,6 +21,7 @@ from frazil.format.types import (
     StructType,
     UnknownType,
 )
+from frazil.format.types.forms import FORMS
 from frazil.format.types.inside import fields_inside
 
 

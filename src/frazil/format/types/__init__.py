@@ -7,10 +7,6 @@ from frazil.format.types.forms import (
     ORDERED_TYPES,
     TEMPORAL_TYPES,
 )
-from frazil.format.types.forms import FORMS as FORMS
-from frazil.format.types.forms import SQL_TYPES as SQL_TYPES
-from frazil.format.types.forms import WITHOUT_PARAMETERS as WITHOUT_PARAMETERS
-from frazil.format.types.forms import form_of as form_of
 from frazil.format.types.model import (
     DEFAULT_CRS,
     DEFAULT_EDGE_ALGORITHM,

@@ -7,7 +7,8 @@ import uuid
 from typing import Any
 
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
-from frazil.format.types import DecimalType, FixedType, IcebergType, UnknownType, form_of
+from frazil.format.types import DecimalType, FixedType, IcebergType, UnknownType
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import decimal_from_unscaled, unscaled_value
 from frazil.format.values.hashing import minimal_bytes
 

@@ -22,8 +22,8 @@ from frazil.format.types import (
     MapType,
     StructType,
     UnknownType,
-    form_of,
 )
+from frazil.format.types.forms import form_of
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_from_text, with_positive_zero
 from frazil.format.values.zones import PROCESS_ZONE, offset_at, zone_of

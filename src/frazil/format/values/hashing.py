@@ -8,7 +8,8 @@ from typing import Any
 import mmh3
 
 from frazil.errors import UnsupportedError
-from frazil.format.types import IcebergType, form_of
+from frazil.format.types import IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import unscaled_value
 
 _CANONICAL_NAN = (0x7FF8000000000000).to_bytes(8, "little")

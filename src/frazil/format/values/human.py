@@ -6,7 +6,8 @@ import base64
 import struct
 from typing import Any
 
-from frazil.format.types import IcebergType, form_of
+from frazil.format.types import IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values import civil
 
 

@@ -17,8 +17,8 @@ from frazil.format.types import (
     MapType,
     StructType,
     UnknownType,
-    form_of,
 )
+from frazil.format.types.forms import form_of
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.schema import Schema
+from frazil.format.types.forms import FORMS, form_of
 from frazil.planning.deletes.index import GLOBAL_SCOPE
 from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.deletes.deletion_cache import DeletedWords, Known
@@ -43,7 +44,7 @@ ROW_SEQUENCE: Final = "_frazil_sequence"
 ROW_SCOPE: Final = "_frazil_scope"
 
 BY_VALUE: Final = tuple(
-    form.kind for form in I.FORMS if "bucket" in form.transforms and form.meaning != "time"
+    form.kind for form in FORMS if "bucket" in form.transforms and form.meaning != "time"
 )
 """Types that Spark hashes by value and orders; of floats -0.0 and NaN are left to its joins."""
 
@@ -240,7 +241,7 @@ def _leaf(columns: Mapping[int, Column], schema: Schema, field_id: int) -> Colum
 
 def is_integer(field_type: I.IcebergType) -> bool:
     """Whether values of the type are integers of which bitmaps can be made."""
-    return I.form_of(field_type).meaning in ("integer", "date")
+    return form_of(field_type).meaning in ("integer", "date")
 
 
 def as_long(value: Column, field_type: I.IcebergType) -> Column:

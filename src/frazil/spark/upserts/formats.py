@@ -13,6 +13,7 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.format import types as I
 from frazil.format.arguments import one_or_several
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.format.types.forms import form_of
 from frazil.format.types.inside import fields_inside
 from frazil.spark.files.row_checks import stop_with_value
 from frazil.spark.session.free_names import free_name
@@ -356,7 +357,7 @@ class _DebeziumJson(ChangeFormat):
             # Bytes as base64 may look like a number, but have no point.
             exact = raw.rlike(_FRACTION if field.field_type.scale else _WHOLE)
             return F.when(exact, raw).try_cast(_type_name(field))
-        form = I.form_of(field.field_type)
+        form = form_of(field.field_type)
         match form.meaning:
             case "date":
                 days = F.date_from_unix_date(number.try_cast("int"))

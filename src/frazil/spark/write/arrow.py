@@ -32,6 +32,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.properties.metrics_mode import NONE, MetricsMode
 from frazil.format.properties.table import PAGE_ROWS
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.format.values import to_bytes
 from frazil.spark.files.wire import entry_to_text
 from frazil.spark.session import costs
@@ -117,7 +118,7 @@ def to_storage(array: pa.Array, iceberg_type: I.IcebergType) -> pa.Array:
                 _offsets(array), keys, items, type=_arrow_type(iceberg_type)
             )
         case _:
-            stored, shown = _arrow_type(iceberg_type), I.form_of(iceberg_type).scanned
+            stored, shown = _arrow_type(iceberg_type), form_of(iceberg_type).scanned
             return array.cast(ARROW_TYPES[shown]).view(stored) if shown else array.cast(stored)
 
 
@@ -367,7 +368,7 @@ def _arrow_type(iceberg_type: I.IcebergType) -> pa.DataType:
         case I.VariantType():
             return pa.struct([pa.field(name, pa.binary(), False) for name in _VARIANT_PARTS])
         case _:
-            return ARROW_TYPES[I.form_of(iceberg_type).arrow]
+            return ARROW_TYPES[form_of(iceberg_type).arrow]
 
 
 def _uuids(array: pa.Array) -> pa.Array:

@@ -26,6 +26,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.types.forms import FORMS
 from frazil.format.types.inside import holds_type
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
 from frazil.spark.files.parquet.variant_files import check_variants
@@ -83,7 +84,7 @@ SPARK: Final = Writer("Spark", "it writes every type of the columns")
 
 _UNLABELLED: Final = (
     *(I.StructType, I.ListType, I.MapType),
-    *(form.kind for form in I.FORMS if form.labelled),
+    *(form.kind for form in FORMS if form.labelled),
 )
 """Types whose columns Spark writes without an id or their logical type."""
 

@@ -20,6 +20,7 @@ from frazil.format import types as I
 from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.spark.files.footer_input import footer_input
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
@@ -156,7 +157,7 @@ class Finisher:
         for place, name in self.keys.items():
             part, value, folder = self.spec.fields[place], partition[place], folders.get(name)
             result_type = part.transform.result_type(self.schema.find_type(part.source_id))
-            if I.form_of(result_type).meaning not in ("integer", "date"):
+            if form_of(result_type).meaning not in ("integer", "date"):
                 continue
             if folder != (_NULL_FOLDER if value is None else str(value)):
                 raise InvalidDataFileError(
@@ -224,7 +225,7 @@ def _first_value(file: pq.ParquetFile, names: tuple[str, ...], source_type: I.Ic
         values = values.field(name)
     if not values[0].is_valid:
         return None
-    form = I.form_of(source_type)
+    form = form_of(source_type)
     if form.unit:
         return values.cast(pa.int32() if form.carrier == "int" else pa.int64())[0].as_py()
     return values[0].as_py()

@@ -46,6 +46,7 @@ from frazil.format.properties.table import (
     parquet_level,
 )
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 
 CODECS_OF_EVERY_SPARK: Final = ("zstd", "snappy", "gzip", "lz4", "uncompressed")
@@ -268,5 +269,5 @@ def _width(iceberg_type: I.IcebergType) -> int:
         case I.StructType() | I.ListType() | I.MapType():
             inside = sum(_width(f.field_type) for f in iceberg_type.fields)
             return inside if isinstance(iceberg_type, I.StructType) else 4 * inside
-    form = I.form_of(iceberg_type)
+    form = form_of(iceberg_type)
     return _WIDTHS.get(form.carrier) or _WIDTHS.get(form.meaning, 8)

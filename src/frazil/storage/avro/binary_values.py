@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from frazil.format.types import DecimalType, IcebergType, form_of
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import decimal_from_unscaled
 
 _DECIMAL_BYTES = 16

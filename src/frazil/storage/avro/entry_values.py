@@ -24,7 +24,8 @@ from frazil.format.manifests import (
 from frazil.format.manifests.avro_schema import sanitized_name
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
-from frazil.format.types import DecimalType, IcebergType, form_of
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import form_of
 from frazil.storage.avro.binary_values import (
     decimals,
     partition_dtype,

@@ -18,6 +18,7 @@ from frazil.errors import InvalidDataFileError
 from frazil.format import types as I
 from frazil.format.manifests.avro_schema import decimal_width
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.storage.parquet.field_ids import stored_field_id
 from frazil.storage.parquet.metrics import parquet_columns
 
@@ -121,7 +122,7 @@ def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
         case I.FixedType(length=length):
             return _Stored("FIXED_LEN_BYTE_ARRAY", length=length)
         case _:
-            form = I.form_of(iceberg_type)
+            form = form_of(iceberg_type)
             return _Stored(form.parquet, form.logical, form.length)
 
 

@@ -26,6 +26,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.format import types as I
+from frazil.format.types.forms import form_of
 
 MAGIC: Final = b"PAR1"
 _TAIL: Final = 8
@@ -362,7 +363,7 @@ def _entries(node: _Node, count: int, path: str, file: str | None) -> tuple[_Nod
 
 def _annotate(element: dict[int, Value], iceberg_type: I.IcebergType) -> None:
     """Say what a plain long or binary column means."""
-    form = I.form_of(iceberg_type)
+    form = form_of(iceberg_type)
     match iceberg_type:
         case _ if form.meaning == "time":
             logical = (_TIME, _unit(_MICROS, is_utc=False))

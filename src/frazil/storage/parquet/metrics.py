@@ -26,6 +26,7 @@ from frazil.format.properties.column_metrics import (
 )
 from frazil.format.properties.metrics_mode import NONE, MetricsMode
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.format.values import to_bytes
 from frazil.format.values.decimals import decimal_from_unscaled
 
@@ -150,7 +151,7 @@ class MetricsReader:
             counts[leaf.field_id] = total.values
             if total.nulls is not None:
                 nulls[leaf.field_id] = total.nulls
-            if tells_nan and total.has_range and I.form_of(leaf.field_type).meaning == "floating":
+            if tells_nan and total.has_range and form_of(leaf.field_type).meaning == "floating":
                 nans[leaf.field_id] = 0
             if leaf.mode.has_bounds and total.has_range and total.lower is not None:
                 low, high = _bounds(leaf, total.lower, total.upper)
@@ -254,7 +255,7 @@ def _comparable(iceberg_type: I.IcebergType, raw: Any) -> Any:
         case I.StringType():
             return raw.encode() if isinstance(raw, str) else raw
         case _:
-            return raw if I.form_of(iceberg_type).is_ordered else None
+            return raw if form_of(iceberg_type).is_ordered else None
 
 
 def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
@@ -271,7 +272,7 @@ def _internal(iceberg_type: I.IcebergType, value: Any) -> Any:
 
 def _bounds(leaf: _Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
     kind = leaf.field_type
-    match I.form_of(kind).carrier:
+    match form_of(kind).carrier:
         case "float" | "double":
             # A zero in a footer stands for either sign; -0.0 sorts before 0.0 (rule 120).
             return to_bytes(kind, low or -0.0), to_bytes(kind, high or 0.0)

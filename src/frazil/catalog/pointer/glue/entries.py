@@ -15,7 +15,8 @@ from frazil.format.properties.table import (
     OBJECT_STORAGE_PATH,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import IcebergType, NestedField, form_of
+from frazil.format.types import IcebergType, NestedField
+from frazil.format.types.forms import form_of
 
 TABLE_TYPE: Final = "table_type"
 METADATA_LOCATION: Final = "metadata_location"

@@ -22,7 +22,8 @@ from frazil.catalog.pointer.type_text import type_text
 from frazil.catalog.protocol import LoadedTable, LoadedView
 from frazil.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
 from frazil.format.schema import Schema
-from frazil.format.types import IcebergType, form_of
+from frazil.format.types import IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.views import SqlRepresentation, ViewMetadata
 
 _INT_MAX = 2**31 - 1

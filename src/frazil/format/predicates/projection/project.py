@@ -49,14 +49,8 @@ from frazil.format.predicates.expressions import (
     with_ref,
 )
 from frazil.format.schema import Schema
-from frazil.format.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    IcebergType,
-    StringType,
-    form_of,
-)
+from frazil.format.types import BinaryType, DateType, DecimalType, IcebergType, StringType
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import add, subtract, unit_of
 
 

@@ -18,7 +18,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 from frazil.errors import PredicateError
-from frazil.format.types import IcebergType, form_of
+from frazil.format.types import IcebergType
+from frazil.format.types.forms import form_of
 from frazil.format.values.civil import (
     NANOS_PER_MICRO,
     format_date,

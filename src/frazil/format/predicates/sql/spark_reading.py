@@ -25,7 +25,8 @@ from frazil.format.predicates.sql.sql_literals import (
     literal_value,
     without_parentheses,
 )
-from frazil.format.types import FORMS, DecimalType, IcebergType, form_of
+from frazil.format.types import DecimalType, IcebergType
+from frazil.format.types.forms import FORMS, form_of
 from frazil.format.values.zones import offset_at, zone_of
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from frazil.errors import FrazilError, InvalidDataFileError, UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.format.types.forms import form_of
 from frazil.spark.files.arrow.avro_files import AvroFile
 from frazil.spark.files.layout.footers import (
     OF_UNSIGNED_LONGS,
@@ -220,7 +221,7 @@ def arrow_type(field_type: I.IcebergType) -> pa.DataType:
             return pa.list_(_arrow_field(field_type.element_field))
         case I.MapType():
             return pa.map_(arrow_type(field_type.key_type), _arrow_field(field_type.value_field))
-    form = I.form_of(field_type)
+    form = form_of(field_type)
     if not form.arrow and not form.scanned:
         raise UnsupportedError(
             f"a column of type {field_type} can be read from Parquet files with field ids only"
@@ -278,7 +279,7 @@ def constant(value: Any, field_type: I.IcebergType, length: int) -> pa.Array:
 
 
 def _scalar(value: Any, field_type: I.IcebergType, target: pa.DataType) -> pa.Scalar:
-    form = I.form_of(field_type)
+    form = form_of(field_type)
     if form.meaning == "uuid":
         return pa.scalar(value.bytes, target)
     if form.unit:
@@ -332,7 +333,7 @@ def _primitive(array: pa.Array, column: FooterColumn, field_type: I.IcebergType)
         raise InvalidDataFileError(
             f"the column {column.name!r} is stored as {stored}; the table's type is {field_type}"
         )
-    form = I.form_of(field_type)
+    form = form_of(field_type)
     if form.unit == 1:
         zone = getattr(stored, "tz", None)
         moments = array if pa.types.is_integer(stored) else array.cast(pa.timestamp("ns", zone))
@@ -360,7 +361,7 @@ def _floored_to_micros(array: pa.Array) -> pa.Array:
 
 def _is_promotable(stored: pa.DataType, field_type: I.IcebergType) -> bool:
     t = pa.types
-    form = I.form_of(field_type)
+    form = form_of(field_type)
     if isinstance(field_type, I.DecimalType):
         precision, scale = field_type.precision, field_type.scale
         if t.is_uint64(stored):

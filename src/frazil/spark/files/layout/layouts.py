@@ -14,6 +14,7 @@ from enum import Enum
 from frazil.errors import UnsupportedError
 from frazil.format import types as I
 from frazil.format.schema.name_mapping import NameMapping
+from frazil.format.types.forms import form_of
 from frazil.format.types.inside import fields_inside
 from frazil.spark.files.layout.footers import OF_UNSIGNED_LONGS, FooterColumn
 
@@ -201,7 +202,7 @@ def _fits_child(column: FooterColumn, field: I.NestedField) -> bool:
 
 
 def _is_readable(kind: str, field_type: I.IcebergType) -> bool:
-    form = I.form_of(field_type)
+    form = form_of(field_type)
     match field_type:
         case I.DecimalType():
             return _is_decimal(kind, field_type)

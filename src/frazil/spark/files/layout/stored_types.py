@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from frazil.format import types as I
+from frazil.format.types.forms import WITHOUT_PARAMETERS
 from frazil.spark.files.layout.footers import INT96, OF_UNSIGNED_LONGS
 
 FIXED: Final = re.compile(r"fixed_size_binary\[(\d+)\]")
@@ -18,7 +19,7 @@ _UNCLEAR: Final = re.compile(rf"{FIXED.pattern}|{MOMENT.pattern}|{INT96}")
 _PLAIN: Final[Mapping[str, I.IcebergType]] = {
     name: form.kind()
     for is_own in (False, True)
-    for form in reversed(I.WITHOUT_PARAMETERS)
+    for form in reversed(WITHOUT_PARAMETERS)
     for name in ((form.arrow,) if is_own else form.readable)
     if name and not _UNCLEAR.fullmatch(name)
 } | {"uint64": I.DecimalType(*OF_UNSIGNED_LONGS)}

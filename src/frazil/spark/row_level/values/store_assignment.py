@@ -15,6 +15,7 @@ from pyspark.sql import types as S
 
 from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
+from frazil.format.types.forms import FORMS, form_of
 from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.types import WGS84_SRID, SparkTypeSupport, type_to_spark
@@ -24,7 +25,7 @@ from frazil.spark.write.columns.stored_values import default_literal
 _INTEGERS: Final = (S.ByteType, S.ShortType, S.IntegerType, S.LongType)
 _NUMBERS: Final = (*_INTEGERS, S.FloatType, S.DoubleType, S.DecimalType)
 _MOMENTS: Final = (S.DateType, S.TimestampType, S.TimestampNTZType)
-_CONVERTED: Final = (*(form.kind for form in I.FORMS if not form.in_spark), I.UnknownType)
+_CONVERTED: Final = (*(form.kind for form in FORMS if not form.in_spark), I.UnknownType)
 """Types that Spark has no own type for: the same goes into them as in other writes."""
 
 _MICROS_OF_MINUTE: Final = 60_000_000
@@ -94,7 +95,7 @@ class StoreAssignment:
         wanted = type_to_spark(field.field_type, support=self._support)
         if field.write_default is None:
             return F.lit(None).cast(wanted)
-        if I.form_of(field.field_type).meaning == "time":
+        if form_of(field.field_type).meaning == "time":
             return self._convert(value, S.LongType(), field.field_type, field.name)
         return value
 
@@ -186,7 +187,7 @@ class StoreAssignment:
             case I.ListType(element_type=element):
                 each = self._converter_of_writes(element, f"{path}.element")
                 return None if each is None else lambda value: F.transform(value, each)
-        if I.form_of(target).meaning not in ("uuid", "fixed", "time"):
+        if form_of(target).meaning not in ("uuid", "fixed", "time"):
             return None
         kind = type_to_spark(target, support=self._support)
         return None if isinstance(kind, TimeType) else converter(kind, target, path)

@@ -21,6 +21,7 @@ from frazil.errors import SchemaMismatchError
 from frazil.format import types as I
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.spark.abilities import GeographyType, GeometryType, TimeType
 from frazil.spark.files.row_checks import stop_with
 from frazil.spark.session.facts import select_with_metadata
@@ -305,7 +306,7 @@ def _accepts(target: I.IcebergType, source: S.DataType) -> bool:
             return isinstance(source, S.BinaryType | GeometryType)
         case I.GeographyType():
             return isinstance(source, S.BinaryType | GeographyType)
-    form = I.form_of(target)
+    form = form_of(target)
     accepted = _ACCEPTED.get(form.meaning, _ACCEPTED.get(form.carrier))
     if accepted is not None:
         return isinstance(source, accepted)
@@ -341,7 +342,7 @@ def _primitive(target: I.IcebergType, source: S.DataType, path: str) -> Converte
         length = target.length
         problem = f"a value of the column {path!r} has not exactly {length} bytes"
         return _checker(None, lambda v: F.octet_length(v) == length, problem)
-    form = I.form_of(target)
+    form = form_of(target)
     match form.meaning:
         case "integer" if form.carrier == "int" and isinstance(source, S.LongType):
             problem = f"a value of the column {path!r} does not fit into an int"

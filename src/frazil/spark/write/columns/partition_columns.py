@@ -31,6 +31,7 @@ from frazil.format.partitions.transforms import (
 )
 from frazil.format.predicates.sql.quoting import decimal_text
 from frazil.format.schema import Schema
+from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import decimal_from_unscaled, largest_of, negate
 from frazil.format.values.hashing import bucket_hash
 from frazil.spark.files.row_checks import stop_with_value
@@ -155,7 +156,7 @@ def _hash(source_type: I.IcebergType, value: Column) -> Column:
             return value_function(bucket_hash, source_type, S.IntegerType())(value)
         case I.DecimalType():
             return bytes_hash(_minimal_bytes(_unscaled_value(source_type, value)))
-    form = I.form_of(source_type)
+    form = form_of(source_type)
     match form.meaning:
         case "integer":
             return long_hash(value.cast("bigint"))
@@ -248,7 +249,7 @@ def _stop_below_smallest(value: Column, source_type: I.IcebergType | str, width:
 
 
 def _date(source_type: I.IcebergType, value: Column) -> Column:
-    match I.form_of(source_type).spark:
+    match form_of(source_type).spark:
         case "date":
             return value
         case "timestamp_ntz":
@@ -259,7 +260,7 @@ def _date(source_type: I.IcebergType, value: Column) -> Column:
 
 
 def _hours(source_type: I.IcebergType, value: Column) -> Column:
-    if I.form_of(source_type).spark == "timestamp_ntz":
+    if form_of(source_type).spark == "timestamp_ntz":
         return F.unix_date(value.cast("date")).cast("bigint") * 24 + F.hour(value)
     return _floor_div(_micros(source_type, value), _MICROS_OF_HOUR)
 
@@ -279,7 +280,7 @@ def _hour_number(number: Column, value: Column, name: str) -> Column:
 
 
 def _micros(source_type: I.IcebergType, value: Column) -> Column:
-    if I.form_of(source_type).spark == "timestamp":
+    if form_of(source_type).spark == "timestamp":
         return F.unix_micros(value)
     return _floor_div(value, 1000)
 
@@ -292,7 +293,7 @@ def _floor_div(value: Column, divisor: int) -> Column:
 
 
 def _folder_key(result_type: I.IcebergType, value: Column) -> Column:
-    form = I.form_of(result_type)
+    form = form_of(result_type)
     match form.meaning:
         case "integer":
             return value
