@@ -10,7 +10,7 @@ import os
 import struct
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +35,7 @@ from frazil.storage.files import FileIO
 
 PARTITIONS = 16
 PER_MANIFEST = 10_000
+FILE_SIZE = 10_000_000
 
 _LINKED_FILES = 500_000
 _LINKED_PARTITIONS = 1_000
@@ -83,14 +84,42 @@ def write_table_of_links(folder: Path, *, files: int) -> str:
     Its manifests are links to those of half a million files beside it, which are made once, so that
     each of those is there several times. They hold 5 000 files each, of 5 of 1 000 partitions.
     """
+
+    def link(manifest: Path, path: Path, number: int) -> None:
+        os.link(manifest, path)
+
+    manifests = _linked_manifests(folder.parent / "slopes-linked")
+    return _table_of_manifests(folder, manifests, files, link)
+
+
+def write_table_of_copies(folder: Path, *, files: int) -> str:
+    """Write a table as `write_table_of_links` does, each of whose files has a name of its own.
+
+    The names are below ``file:///lake``, where no file is.
+    """
+
+    def copy(manifest: Path, path: Path, number: int) -> None:
+        path.write_bytes(manifest.read_bytes().replace(b"/lake/linked/", b"/lake/%06d/" % number))
+
+    manifests = _linked_manifests(folder.parent / "slopes-copied", codec="none")
+    return _table_of_manifests(folder, manifests, files, copy)
+
+
+def _table_of_manifests(
+    folder: Path,
+    manifests: Sequence[ManifestFile],
+    files: int,
+    make: Callable[[Path, Path, int], None],
+) -> str:
+    """Write a table whose manifests are made of those of half a million files."""
     metadata = _linked_table(folder)
     (folder / "metadata").mkdir(parents=True, exist_ok=True)
-    manifests: list[ManifestFile] = []
-    for number, manifest in enumerate(_linked_manifests(folder.parent / "slopes-linked")):
+    made: list[ManifestFile] = []
+    for number, manifest in enumerate(manifests):
         for link in range(files // _LINKED_FILES):
             path = folder / "metadata" / f"{number}-{link}.avro"
-            os.link(manifest.manifest_path.removeprefix("file://"), path)
-            manifests.append(
+            make(Path(manifest.manifest_path.removeprefix("file://")), path, link)
+            made.append(
                 replace(
                     manifest,
                     manifest_path=f"file://{path.resolve()}",
@@ -98,9 +127,7 @@ def write_table_of_links(folder: Path, *, files: int) -> str:
                     min_sequence_number=1,
                 )
             )
-    path_of_list = _list(
-        FileIO(), metadata, manifests, snapshot_id=1, parent=None, sequence_number=1
-    )
+    path_of_list = _list(FileIO(), metadata, made, snapshot_id=1, parent=None, sequence_number=1)
     snapshot = told_snapshot(1, None, metadata.last_updated_ms, path_of_list)
     return metadata_file(folder, metadata, [snapshot])
 
@@ -182,7 +209,7 @@ def _entries(location: str, content: Content, numbers: Sequence[int]) -> list[Ma
                 file_path=name.format(partition=number % PARTITIONS, kind=kind, number=number),
                 partition=(number % PARTITIONS,),
                 record_count=100_000,
-                file_size_in_bytes=10_000_000,
+                file_size_in_bytes=FILE_SIZE,
             ),
         )
         for number in numbers
@@ -195,9 +222,9 @@ def _linked_table(folder: Path) -> TableMetadata:
     return new_table_metadata(schema, spec, location=f"file://{folder.resolve()}")
 
 
-@lru_cache(maxsize=1)
-def _linked_manifests(folder: Path) -> tuple[ManifestFile, ...]:
-    """The manifests that tables link."""
+@lru_cache(maxsize=2)
+def _linked_manifests(folder: Path, codec: str = "gzip") -> tuple[ManifestFile, ...]:
+    """The manifests that tables link or copy."""
     metadata, io = _linked_table(folder), FileIO()
     return tuple(
         write_manifest(
@@ -209,6 +236,7 @@ def _linked_manifests(folder: Path) -> tuple[ManifestFile, ...]:
             format_version=2,
             content=ManifestContent.DATA,
             snapshot_id=1,
+            codec=codec,
         )
         for first in range(0, _LINKED_FILES, _PER_LINK)
     )
@@ -225,7 +253,7 @@ def _entries_by_partition(numbers: Sequence[int]) -> list[ManifestEntry]:
             file_path=f"file:///lake/linked/data/part={part}/{number:07d}-00001.parquet",
             partition=(part,),
             record_count=100_000,
-            file_size_in_bytes=10_000_000,
+            file_size_in_bytes=FILE_SIZE,
             value_counts={1: 100_000, 2: 100_000},
             null_value_counts={1: 0, 2: 0},
             lower_bounds={1: low, 2: of_part},

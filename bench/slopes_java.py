@@ -15,12 +15,22 @@ def java_table(context: Context, name: str) -> Any:
     return load(context.spark._jsparkSession, f"{CATALOG}.{name}")
 
 
-def java_plan(context: Context, name: str) -> Callable[[], object]:
-    """Plan a scan of all files."""
+def java_plan(
+    context: Context, name: str, *, between: tuple[str, int, int] | None = None
+) -> Callable[[], object]:
+    """Plan a scan of all files, or of those that may have values of a column from one to another.
+
+    The driver does all of it, on threads, and holds no file that was counted.
+    """
     table = java_table(context, name)
     jvm: Any = context.spark.sparkContext._jvm
     count = jvm.org.apache.iceberg.relocated.com.google.common.collect.Iterables.size
-    return lambda: count(table.newScan().planFiles())
+    scan = table.newScan()
+    if between is not None:
+        (column, low, high), of = between, jvm.org.apache.iceberg.expressions.Expressions
+        ends = of.greaterThanOrEqual(column, low), of.lessThanOrEqual(column, high)
+        scan = scan.filter(getattr(of, "and")(*ends))
+    return lambda: count(scan.planFiles())
 
 
 def java_file(context: Context, table: Any, name: str, *, partition: str = "") -> Any:

@@ -1,73 +1,123 @@
 """Upkeep of tables of millions of files (row 13), and tables that are wide or long (row 14).
 
-Metadata alone is there. The memory of executors' Python is not counted; `check`, which opens every
-file, is not measured. In a local session executors are the driver's virtual machine, whose heap
-grows as far as it may before it is collected: a run of row 13 alone has one of `UPKEEP_HEAP`.
+Metadata alone is there, so `check` finds that each file is missing. The memory of executors' Python
+is not counted. In a local session executors are the driver's virtual machine, whose heap grows as
+far as it may before it is collected: a run of row 13 alone has one of `UPKEEP_HEAP`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from pyspark.sql import functions as F
-
 import frazil
-from bench.context import Context
-from bench.figures import Figure, limit
-from bench.slopes_cost import Slope, costs
-from bench.slopes_data import data_file, write_table_of_links, write_table_of_snapshots
+from bench.context import CATALOG, Context
+from bench.figures import Figure, at_least, limit
+from bench.slopes_cost import Cost, Slope, costs
+from bench.slopes_data import (
+    FILE_SIZE,
+    data_file,
+    write_table_of_copies,
+    write_table_of_snapshots,
+)
 from bench.slopes_wide_data import (
     lengthen,
     write_table_of_columns,
     write_table_of_partitions,
 )
 from frazil.catalog.metadata_files import read_metadata
+from frazil.spark.session.costs import MOST_NAMED
 from frazil.storage.files import FileIO
-from frazil.table.maintenance.expire import unreachable_files
 
 MILLION = 1_000_000
+SIZES = (MILLION, 10 * MILLION)
 UPKEEP_HEAP = "2g"
 _DRIVER_MB = 4_096
 _LONG_BYTES = 500 << 20
+_NAMES_OF_LONG_AGO = ("file_path", "timestamp '2020-01-01' as last_modified")
+
+_ORPHANS = "compare a listing of {} names with as many files"
+_MANIFESTS = "rewrite the manifests of {} files"
+_EXPIRY = "expire the manifests of {} files that others hold"
+"""What the Java runtime does too."""
 
 
 def upkeep_of_millions(context: Context) -> Iterator[Figure]:
-    """Row 13: each once, of tables whose manifests are links to those of half a million files."""
-    names = {
-        "report": "the page about {} files",
-        "optimize": "look what optimize would do to {} files",
-        "orphans": "compare a listing of {} names with as many files",
-        "manifests": "rewrite the manifests of {} files",
-        "expire": "expire the manifests of {} files that others hold",
-    }
-    slopes = {key: Slope(context, name, exponent=1.2) for key, name in names.items()}
-    for files in (MILLION, 10 * MILLION):
-        made = write_table_of_links(context.folder / f"slopes-linked-{files}-upkeep", files=files)
-        name = f"bench.upkeep_{files}"
-        table = context.lake.register_table(name, made)
-        page = context.folder / "upkeep.html"
-        steps: dict[str, Callable[[], object]] = {
-            "report": lambda table=table, page=page: table.report(page),
-            "optimize": lambda table=table: table.optimize(dry_run=True),
-            "orphans": lambda table=table: _compared(table),
-            "manifests": lambda table=table: table.maintenance.rewrite_manifests(),
-            "expire": lambda table=table: _gone(table),
-        }
-        for key, step in steps.items():
-            table.io.caches.clear()
-            took = costs(context, {"frazil": step}, rounds=1)["frazil"]
-            yield from list(slopes[key].told(files, {"frazil": took}))[:1]
-            what = f"{names[key].format(f'{files:,}')}, resident"
-            yield limit(what, took.resident, _DRIVER_MB, unit="MB")
-        context.lake.drop_table(name)
-    for slope in slopes.values():
+    """Row 13: each once, of tables each of whose files has a name of its own.
+
+    What the Java runtime can do comes after all of Frazil's, on tables of its own.
+    """
+    ours = {files: list(_our_upkeep(context, files)) for files in SIZES}
+    theirs = {files: dict(_java_upkeep(context, files)) for files in SIZES}
+    for number, (name, *_) in enumerate(ours[MILLION]):
+        slope = Slope(context, name, exponent=1.2)
+        for files in SIZES:
+            _, took, told = ours[files][number]
+            java = theirs[files].get(name)
+            sides = {"frazil": took} | ({} if java is None else {"java": java})
+            yield from list(slope.told(files, sides))[: len(sides)]
+            what = name.format(f"{files:,}")
+            yield limit(f"{what}, resident", took.resident, _DRIVER_MB, unit="MB")
+            if told is not None:
+                yield at_least(f"{what}, told", told, 3, unit="times")
         yield slope.steepness()
 
 
+def _our_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost, int | None]]:
+    """What is done, what it took, and how often it told how far it was, if it tells that."""
+    made = write_table_of_copies(context.folder / f"slopes-upkeep-{files}", files=files)
+    name = f"bench.upkeep_{files}"
+    table = context.lake.register_table(name, made)
+    heard: list[object] = []
+    steps: dict[str, Callable[[], object]] = {
+        "the page about {} files": lambda: table.report(
+            context.folder / "upkeep.html", on_progress=heard.append
+        ),
+        "look what optimize would do to {} files": lambda: table.optimize(dry_run=True),
+        "optimize {} files, of which 24 are small": lambda: _optimized(table, heard.append),
+        _ORPHANS: lambda: _compared(table),
+        "check {} files, none of which is there": lambda: _checked(table, heard.append),
+        _MANIFESTS: lambda: table.maintenance.rewrite_manifests(on_progress=heard.append),
+        _EXPIRY: lambda: _expired(table, heard.append),
+    }
+    for what, step in steps.items():
+        if "small" in what:
+            _add_small_files(context, table)
+        table.io.caches.clear()
+        heard.clear()
+        took = costs(context, {"frazil": step}, rounds=1)["frazil"]
+        yield what, took, len(heard) if heard else None
+    context.lake.drop_table(name)
+
+
+def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost]]:
+    """What the Java runtime has a procedure for."""
+    if not context.has_java:
+        return
+    made = write_table_of_copies(context.folder / f"slopes-java-upkeep-{files}", files=files)
+    name = f"bench.java_upkeep_{files}"
+    context.lake.register_table(name, made)
+    procedures = {
+        _ORPHANS: "remove_orphan_files({}, dry_run => true, file_list_view => 'listed_files', "
+        "location => 'file:///lake')",
+        _MANIFESTS: "rewrite_manifests({}, use_caching => false)",
+        _EXPIRY: "expire_snapshots({}, older_than => TIMESTAMP '2100-01-01', retain_last => 1)",
+    }
+    listed = context.java(f"{name}.files").selectExpr(*_NAMES_OF_LONG_AGO)
+    listed.createOrReplaceTempView("listed_files")
+    for what, procedure in procedures.items():
+        text = f"CALL {CATALOG}.system.{procedure.format(f'table => {name!r}')}"
+        yield what, costs(context, {"java": partial(_call, context, text)}, rounds=1)["java"]
+
+
+def _call(context: Context, text: str) -> None:
+    context.spark.sql(text).collect()
+
+
 def wide_and_long(context: Context) -> Iterator[Figure]:
-    """Row 14: what opens, plans and commits to tables that are large in another way."""
+    """Row 14: tables that are large in another way: each is opened, planned, changed and kept."""
     folder = context.folder / "slopes-wide"
     made: dict[str, Callable[[Path], str]] = {
         "5,000 columns": lambda at: write_table_of_columns(at, columns=5_000, files=200),
@@ -82,10 +132,22 @@ def wide_and_long(context: Context) -> Iterator[Figure]:
         name = f"bench.wide_{number}"
         table = context.lake.register_table(name, file)
         where = {0: "c7 between 5 and 9", 1: "part = 77"}.get(number)
+        page = folder / "upkeep.html"
         steps: dict[str, tuple[Callable[[], object], float]] = {
             "open": (lambda file=file: read_metadata(FileIO(), file), 20),
             "plan": (lambda table=table, where=where: table.scan(where).plan(), 5),
-            "append": (lambda table=table: table.files.append([_new_file(table)]), 30),
+            "append to": (lambda table=table: table.files.append([_new_file(table)]), 30),
+            "write the page about": (lambda table=table, page=page: table.report(page), 60),
+            "look what optimize would do to": (
+                lambda table=table: table.optimize(dry_run=True),
+                60,
+            ),
+            "check": (lambda table=table: table.maintenance.check(), 120),
+            "rewrite the manifests of": (
+                lambda table=table: table.maintenance.rewrite_manifests(),
+                60,
+            ),
+            "expire all snapshots but one of": (lambda table=table: _expired(table), 60),
         }
         for verb, (step, seconds) in steps.items():
             table.io.caches.clear()
@@ -101,25 +163,47 @@ def _long(folder: Path) -> str:
     return file
 
 
+def _add_small_files(context: Context, table: frazil.Table) -> None:
+    """Let all files be as large as is asked, but those of a partition that has 24 small ones more.
+
+    These are really there.
+    """
+    table.set_properties({"write.target-file-size-bytes": str(FILE_SIZE)})
+    for number in range(24):
+        rows = context.spark.range(number, number + 1, 1, 1)
+        table.append(rows.selectExpr("id", "bigint(7) as part"))
+
+
+def _optimized(table: frazil.Table, tell: Callable[[object], None]) -> None:
+    """Put the small files together; no other file is touched."""
+    done = table.optimize(on_progress=tell)
+    assert not done.failures
+    assert done.after.health.files == done.before.health.files - 23
+
+
 def _compared(table: frazil.Table) -> None:
     """Tell which names are no files of the table: none is."""
-    old = F.lit("2020-01-01").cast("timestamp").alias("last_modified")
-    listed = table.files().select("file_path", old)
+    listed = table.files().selectExpr(*_NAMES_OF_LONG_AGO)
     found = table.maintenance.remove_orphan_files(
-        file_list=listed, dry_run=True, location="file:///lake/linked"
+        file_list=listed, dry_run=True, location="file:///lake"
     )
     assert found.orphan_files_count == 0
 
 
-def _gone(table: frazil.Table) -> None:
-    """Look for what goes with the snapshots before the newest: manifests, and no data file."""
-    metadata = table.metadata
-    newest = tuple(
-        each for each in metadata.snapshots if each.snapshot_id == metadata.current_snapshot_id
+def _checked(table: frazil.Table, tell: Callable[[object], None]) -> None:
+    """Look for each file."""
+    found = table.maintenance.check(on_progress=tell)
+    assert found.files_count >= MILLION
+    assert len(found.frame) == MOST_NAMED
+
+
+def _expired(table: frazil.Table, tell: Callable[[object], None] | None = None) -> None:
+    """Let all snapshots but the newest go: with them manifests go, and no file of theirs."""
+    done = table.maintenance.expire_snapshots(
+        older_than="2100-01-01", retain_last=1, on_progress=tell
     )
-    found = unreachable_files(table.io, metadata, replace(metadata, snapshots=newest))
-    assert not len(found.held)
-    assert found.manifests
+    assert done.deleted_manifest_files
+    assert not done.failures
 
 
 def _new_file(table: frazil.Table) -> frazil.DataFile:
