@@ -54,7 +54,6 @@ def main(remote: str, folder: str) -> None:
     removed = table.maintenance.remove_orphan_files()
     found["removed"] = [removed.deleted_files_count, orphan.exists()]
     table.delete("true")
-    costs.DELETED_FILES = 0  # type: ignore[misc]
     expired = table.maintenance.expire_snapshots(older_than="2999-01-01")
     found["expired"] = [expired.deleted_data_files, len(expired.failures)]
     found["sound"] = table.maintenance.check().is_sound

@@ -318,28 +318,6 @@ def manifests(place: Place, *, commits: int = 3, files: int = 2) -> Work:
     )
 
 
-def expiry(place: Place, *, files: int = 3) -> Work:
-    """An expiry that deletes all data files but one."""
-    table = place.table("id bigint")
-    table.append(place.spark.range(7, 8, 1, 1))
-    folder = folder_of(table)
-    gone = [f"{table.location}/data/gone-{number}.parquet" for number in range(files)]
-    for number in range(files):
-        (folder / f"gone-{number}.parquet").write_bytes(b"1")
-    given = [DataFile(file_path=path, record_count=1, file_size_in_bytes=1) for path in gone]
-    table.files.append(given)
-    table.files.delete(removed=given)
-
-    def told(_: Any) -> Any:
-        return len(data_files_below(table)), rows_in(table)
-
-    return Work(
-        lambda: table.maintenance.expire_snapshots(older_than="2999-01-01"),
-        told,
-        lambda: (1, [(7,)]),
-    )
-
-
 def orphans(place: Place, *, folders: int = 2) -> Work:
     """A search for files that the table does not know, one in each folder; another one is new."""
     table = place.table("id bigint")
@@ -461,11 +439,6 @@ KEPT = [
         },
         scenario=manifests,
         sign=f"{COMPACTION}.manifests._write_clusters",
-    ),
-    Case(
-        figures={"DELETED_FILES": count("files")},
-        scenario=expiry,
-        sign=f"{MAINTENANCE}.deleting.map_batches",
     ),
     Case(
         figures={"LISTED_FOLDERS": count("folders"), "PLANNED_BYTES": None},

@@ -24,7 +24,6 @@ from frazil.spark.maintenance.compaction.results import (
     ManifestsResult,
     PositionDeletesResult,
 )
-from frazil.spark.maintenance.deleting import deleting_by
 from frazil.spark.maintenance.orphans import file_list_of, remove_orphan_files
 from frazil.spark.maintenance.partition_stats import ComputePartitionStats
 from frazil.spark.maintenance.stats_results import PartitionStatsResult, TableStatsResult
@@ -34,11 +33,9 @@ from frazil.spark.port import SparkHandlePort
 from frazil.spark.row_level.options import write_options
 from frazil.spark.write.files import WriteProgress
 from frazil.storage.listing import listing_of
-from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.check import CheckResult
 from frazil.table.maintenance.orphans import OrphanFilesResult, OrphanSearch
 from frazil.table.maintenance.progress import (
-    DeleteFiles,
     OnDelete,
     OnMaintenance,
     tell_nobody,
@@ -317,11 +314,7 @@ class TableMaintenance(Maintenance):
         return remove_orphan_files(
             self._port,
             search,
-            self._deleter(threads=search.delete_threads),
             is_dry_run=is_dry_run,
             files=files,
             tell=tell,
         )
-
-    def _deleter(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
-        return deleting_by(self.spark, self._port.io, threads=threads)

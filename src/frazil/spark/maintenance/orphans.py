@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 
 from frazil.catalog.protocol import LoadedTable
 from frazil.format.manifests import EntryStatus
-from frazil.spark.maintenance.deleting import delete_some
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session import costs
@@ -43,7 +42,7 @@ from frazil.table.maintenance.orphans import (
     listing,
     remove_orphans,
 )
-from frazil.table.maintenance.progress import DeleteFiles, DeleteProgress, OnDelete
+from frazil.table.maintenance.progress import DeleteProgress, OnDelete
 from frazil.table.maintenance.reachable import (
     ReachableMetadata,
     metadata_folders,
@@ -62,7 +61,6 @@ _DELETED: Final = "path string, size bigint, reason string"
 def remove_orphan_files(
     table: SparkHandlePort,
     search: OrphanSearch,
-    delete: DeleteFiles,
     *,
     is_dry_run: bool,
     files: pl.DataFrame | DataFrame | None,
@@ -73,13 +71,12 @@ def remove_orphan_files(
     Args:
         table: whose folder is searched.
         search: what is looked for.
-        delete: deletes what is found beside the session.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing; a DataFrame is compared by executors.
         tell: called with what it is at; executors do not tell which file they are at.
     """
     if isinstance(files, pl.DataFrame):
-        return remove_orphans(table, search, delete, is_dry_run=is_dry_run, files=files, tell=tell)
+        return remove_orphans(table, search, is_dry_run=is_dry_run, files=files, tell=tell)
     tell(DeleteProgress("searching"))
     beginning = None
     if files is None:
@@ -88,9 +85,7 @@ def remove_orphan_files(
         is_small = len(beginning.folders) <= costs.LISTED_FOLDERS
         if is_small and is_planned_here(reachable.manifests):
             listed = listing(table.io, beginning)
-            return remove_orphans(
-                table, search, delete, is_dry_run=is_dry_run, files=listed, tell=tell
-            )
+            return remove_orphans(table, search, is_dry_run=is_dry_run, files=listed, tell=tell)
     prepare_session(table.spark)
     on_cluster = _OnCluster(table.spark, table.io, search)
     source = on_cluster.listed_files(beginning) if files is None and beginning else files
@@ -128,7 +123,7 @@ class _OnCluster:
             done = orphans.select("path", "size", F.lit(None).cast("string").alias("reason"))
         else:
             spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
-            delete = partial(delete_some, self.io, self.search.delete_threads)
+            delete = partial(_delete, self.io, self.search.delete_threads)
             done = _persist(map_batches(spread, delete, _DELETED), kept)
         return _result(done, is_dry_run=is_dry_run)
 
@@ -223,6 +218,20 @@ def _compare(search: OrphanSearch, batches: Iterator[pa.RecordBatch]) -> Iterato
     candidates = rows.filter(~pl.col(_IS_REACHED)).select(*LISTED)
     reached = rows.filter(_IS_REACHED).select(*COMPARABLE)
     yield from arrow_of(search.unreached_files(candidates, reached)).to_batches()
+
+
+def _delete(
+    io: FileIO, threads: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Delete files by their `path`, on an executor; add the `reason` why one could not be, or NULL.
+
+    A task that is tried again finds files gone, which is no failure.
+    """
+    for batch in batches:
+        paths = batch["path"].to_pylist()
+        failures = io.delete_many(paths, threads=threads)
+        reasons = [str(failures[path]) if path in failures else None for path in paths]
+        yield batch.append_column("reason", pa.array(reasons, pa.string()))
 
 
 def _result(done: DataFrame, *, is_dry_run: bool) -> OrphanFilesResult:

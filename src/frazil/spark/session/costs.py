@@ -108,16 +108,6 @@ they hold. Measured by `manifests` of ``make bench ONLY=maintenance``.
 
 # -- maintenance ----
 
-DELETED_FILES: Final = 10_000
-"""Up to so many files are deleted here: a minute's work of 16 threads at most, even where a store
-takes 100 ms for one. Measured for a local disk by ``python -m bench.deleting``."""
-
-FILES_OF_A_DELETION: Final = 100_000
-"""So many files are of one job: after each it can be told how far it is."""
-
-DELETIONS_A_TASK: Final = 1_000
-"""A task deletes so many files."""
-
 CHECKED_FILES: Final = 2_000
 """Up to so many files are looked at here."""
 

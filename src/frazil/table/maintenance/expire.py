@@ -22,7 +22,7 @@ from frazil.planning.load import lists_of_manifests
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
 from frazil.table.maintenance.file_paths import FileDigests, LiveFiles
-from frazil.table.maintenance.progress import DeleteFiles, Deleting, OnDelete
+from frazil.table.maintenance.progress import Deletion, OnDelete
 from frazil.table.snapshots.producer import now_ms
 
 
@@ -233,21 +233,21 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
 
 
 def delete_unreachable(
-    files: UnreachableFiles, operation: ExpireSnapshots, delete: DeleteFiles, tell: OnDelete
+    files: UnreachableFiles, operation: ExpireSnapshots, io: FileIO, tell: OnDelete
 ) -> ExpireResult:
     """Delete the files, those that name others after those, and count them.
 
     Args:
         files: data and delete files go together, then manifests, then their lists.
         operation: the expiry, which is committed.
-        delete: deletes files.
+        io: the files.
         tell: called with what it is at.
     """
     failures: dict[str, str] = {}
-    deleting = Deleting(tell, files.count)
+    deletion = Deletion(io, tell, files.count)
     for paths in (*files.held.paths(), *files.naming_files):
-        failures.update(delete(paths, deleting))
-    deleting.end()
+        failures.update(deletion.delete(paths))
+    deletion.end()
     return ExpireResult(
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
         ref_names=operation.expired_refs,

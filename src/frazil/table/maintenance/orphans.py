@@ -24,9 +24,8 @@ from frazil.storage.paths import local_path, normalize_location
 from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.table.maintenance.file_paths import live_files
 from frazil.table.maintenance.progress import (
-    DeleteFiles,
     DeleteProgress,
-    Deleting,
+    Deletion,
     OnDelete,
     tell_nobody,
 )
@@ -309,7 +308,6 @@ def refuse_without_catalog(table: HandlePort) -> None:
 def remove_orphans(
     table: HandlePort,
     search: OrphanSearch,
-    delete: DeleteFiles,
     *,
     is_dry_run: bool,
     files: pl.DataFrame | None,
@@ -321,7 +319,6 @@ def remove_orphans(
         table: is refreshed after the listing, so that a file counts as reached that was committed
             meanwhile.
         search: what is looked for.
-        delete: deletes files.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing, see `listing_of`.
         tell: called with what it is at.
@@ -344,7 +341,7 @@ def remove_orphans(
         if newest.metadata_location != loaded.metadata_location:
             again = reached_parts(io, newest, search.paths)
             orphans = search.orphans(search.unreached_files(orphans.select(*LISTED), again))
-    return delete_orphans(orphans, delete, is_dry_run=is_dry_run, tell=tell)
+    return delete_orphans(io, search, orphans, is_dry_run=is_dry_run, tell=tell)
 
 
 def remove_unfinished_uploads(
@@ -400,8 +397,9 @@ def folders_of(search: OrphanSearch, listed: pl.DataFrame) -> frozenset[str]:
 
 
 def delete_orphans(
+    io: FileIO,
+    search: OrphanSearch,
     orphans: pl.DataFrame,
-    delete: DeleteFiles,
     *,
     is_dry_run: bool,
     tell: OnDelete = tell_nobody,
@@ -410,9 +408,9 @@ def delete_orphans(
     failures: Mapping[str, str] = {}
     paths = orphans["path"].to_list()
     if not is_dry_run:
-        deleting = Deleting(tell, len(paths))
-        failures = delete(paths, deleting)
-        deleting.end()
+        deletion = Deletion(io, tell, len(paths))
+        failures = deletion.delete(paths, threads=search.delete_threads)
+        deletion.end()
     return OrphanFilesResult(
         frame=orphans.select(pl.col("path").alias(FILE_COLUMN)),
         orphan_files_count=len(orphans),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS
+
+_MOST_TOLD: Final = 10_000
+"""About so often it is told how far a deletion is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,38 +103,28 @@ def tell_nobody(progress: object) -> None:
 
 
 @dataclass(slots=True)
-class Deleting:
-    """Counts deleted files, which several threads delete, and tells of each."""
+class Deletion:
+    """Deletes so many files in all, by threads of this process, and tells how far it is."""
 
+    io: FileIO
     tell: OnDelete
     files: int
     _done: int = 0
     _lock: Lock = field(default_factory=Lock)
 
-    def one(self) -> None:
-        """Count a file."""
-        self.add_several(1)
+    def delete(
+        self, paths: Collection[str], *, threads: int = WAITING_THREADS
+    ) -> Mapping[str, str]:
+        """Delete some of the files; return why some of them could not be, by path."""
+        failures = self.io.delete_many(paths, threads=threads, on_each=self._add) if paths else {}
+        return {path: str(error) for path, error in failures.items()}
 
-    def add_several(self, count: int) -> None:
-        """Count files that went together."""
+    def _add(self) -> None:
         with self._lock:
-            self._done += count
-            self.tell(DeleteProgress("deleting", self.files, self._done))
+            self._done += 1
+            if not self._done % max(1, self.files // _MOST_TOLD):
+                self.tell(DeleteProgress("deleting", self.files, self._done))
 
     def end(self) -> None:
         """Tell that it is done."""
         self.tell(DeleteProgress("done", self.files, self._done))
-
-
-DeleteFiles: TypeAlias = Callable[[Sequence[str], Deleting], Mapping[str, str]]
-"""Deletes files by their paths, counts them, and returns why some could not be, by path."""
-
-
-def deleting_here(io: FileIO, *, threads: int = WAITING_THREADS) -> DeleteFiles:
-    """Return the deletion of files by threads of this process."""
-
-    def delete(paths: Sequence[str], deleting: Deleting) -> Mapping[str, str]:
-        failures = io.delete_many(paths, threads=threads, on_each=deleting.one) if paths else {}
-        return {path: str(error) for path, error in failures.items()}
-
-    return delete

@@ -10,7 +10,6 @@ from frazil.format.arguments import SnapshotId, snapshot_id_of, snapshot_ids_of
 from frazil.format.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.listing import listing_of
 from frazil.storage.on_driver import OnDriver
-from frazil.storage.side_by_side import WAITING_THREADS
 from frazil.table.maintenance.check import CheckResult, check_files_here, check_table
 from frazil.table.maintenance.expire import (
     ExpireResult,
@@ -28,11 +27,9 @@ from frazil.table.maintenance.orphans import (
     remove_unfinished_uploads,
 )
 from frazil.table.maintenance.progress import (
-    DeleteFiles,
     DeleteProgress,
     OnDelete,
     OnMaintenance,
-    deleting_here,
     tell_nobody,
 )
 from frazil.table.maintenance.repair import RepairResult, repair
@@ -174,8 +171,8 @@ class Maintenance(StatisticsChanges):
             snapshot_ids: expire these too, whatever their age; they must not be the head of a
                 branch or tag.
             dry_run: tell what would be removed, and remove nothing.
-            on_progress: called as files are deleted, by the threads that delete them; executors,
-                which delete many files, tell of each hundred thousand.
+            on_progress: called as files are deleted, by the threads that delete them: ten thousand
+                times at most.
 
         Raises:
             ValidationError: gc.enabled is false, or a named snapshot is referenced.
@@ -192,7 +189,7 @@ class Maintenance(StatisticsChanges):
         tell = on_progress or tell_nobody
         tell(DeleteProgress("searching"))
         files = unreachable_files(self._port.io, operation.base, operation.after)
-        return delete_unreachable(files, operation, self._deleter(), tell)
+        return delete_unreachable(files, operation, self._port.io, tell)
 
     def expire_snapshots_keeping_files(
         self,
@@ -285,14 +282,7 @@ class Maintenance(StatisticsChanges):
     ) -> OrphanFilesResult:
         """Do the work; a table with a session shares it with executors."""
         files = None if file_list is None else listing_of(file_list)
-        delete = self._deleter(threads=search.delete_threads)
-        return remove_orphans(
-            self._port, search, delete, is_dry_run=is_dry_run, files=files, tell=tell
-        )
-
-    def _deleter(self, *, threads: int = WAITING_THREADS) -> DeleteFiles:
-        """Return who deletes files; a table with a session shares it with executors."""
-        return deleting_here(self._port.io, threads=threads)
+        return remove_orphans(self._port, search, is_dry_run=is_dry_run, files=files, tell=tell)
 
     def _optional_ms(self, moment: Moment | None) -> int | None:
         return None if moment is None else self._port.timestamp_ms(moment)
