@@ -193,7 +193,7 @@ def _compared(table: frazil.Table) -> None:
 def _checked(table: frazil.Table, tell: Callable[[object], None]) -> None:
     """Look for each file."""
     found = table.maintenance.check(on_progress=tell)
-    assert found.files_count >= MILLION
+    assert found.problems_count >= MILLION
     assert len(found.frame) == MOST_NAMED
 
 

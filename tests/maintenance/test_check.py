@@ -85,7 +85,7 @@ def found(result: Any) -> set[tuple[str, str, str]]:
 def test_a_sound_table_has_no_problems(checked):
     result = checked.maintenance.check()
     assert result.is_sound
-    assert (result.snapshots_count, result.files_count) == (2, 4)
+    assert (result.snapshots_count, result.files_count, result.problems_count) == (2, 4, 0)
     assert "none" in repr(result)
 
 
@@ -121,6 +121,18 @@ def test_lost_and_broken_files_are_found(checked, monkeypatch, place):
     assert result.frame["in_current_snapshot"].all()
     size = result.frame.filter(problem="size").row(0, named=True)
     assert size["found"] == size["stated"] + 4 == cut.stat().st_size
+
+
+def test_each_file_is_looked_at_where_few_problems_are_named(checked, monkeypatch):
+    monkeypatch.setattr(costs, "CHECKED_FILES", 0)
+    monkeypatch.setattr(costs, "FILES_OF_A_CHECK", 2)
+    monkeypatch.setattr(costs, "MOST_NAMED", 1)
+    for file in files(checked):
+        file.unlink()
+    checked.io.caches.clear()
+    result = checked.maintenance.check()
+    assert (result.problems_count, len(result.frame), result.files_count) == (3, 1, 4)
+    assert "and 2 more" in repr(result)
 
 
 def test_missing_metadata_is_found(checked, spark):

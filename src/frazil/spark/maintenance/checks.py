@@ -7,6 +7,7 @@ from functools import partial
 
 import polars as pl
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from frazil.format.manifests import ManifestFile
@@ -26,7 +27,7 @@ def check(table: SparkHandlePort, tell: OnMaintenance) -> CheckResult:
     loaded = table.refresh()
     here = check_files_here(table.io, loaded.metadata, tell)
 
-    def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
+    def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame, int]:
         counts = [(m.added_files_count, m.existing_files_count) for m in manifests]
         known = sum((added or 0) + (existing or 0) for added, existing in counts)
         if known <= costs.CHECKED_FILES:
@@ -38,7 +39,7 @@ def check(table: SparkHandlePort, tell: OnMaintenance) -> CheckResult:
 
 def _check_on_cluster(
     table: SparkHandlePort, manifests: Sequence[ManifestFile], tell: OnMaintenance
-) -> tuple[int, pl.DataFrame]:
+) -> tuple[int, pl.DataFrame, int]:
     cluster = Cluster(spark=table.spark, io=table.io)
     stated = cluster.made_of_entries(
         manifests, table.metadata, stated_entries, columns_of(STATED)
@@ -49,16 +50,20 @@ def _check_on_cluster(
         count = spread.select("file_path").distinct().count()
         counting = StageCount(tell, "checking files", count)
         jobs = max(1, -(-count // costs.FILES_OF_A_CHECK))
-        found = pl.DataFrame(schema=PROBLEMS)
+        found, every = pl.DataFrame(schema=PROBLEMS), 0
         for job in range(jobs):
             some = spread.where(F.pmod(F.xxhash64("file_path"), F.lit(jobs)) == job)
             problems = map_batches(some, partial(_check, table.io), columns_of(PROBLEMS))
+            # A limit alone would end tasks before they have looked at their files.
+            problems.persist(StorageLevel.DISK_ONLY)
+            every += problems.count()
             most = costs.MOST_NAMED - len(found)
             found = found.vstack(polars_of(problems.limit(most).toArrow(), PROBLEMS))
+            problems.unpersist()
             counting.add((job + 1) * count // jobs - job * count // jobs)
     finally:
         spread.unpersist()
-    return count, found
+    return count, found, every - len(found)
 
 
 def _check(io: FileIO, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -45,8 +45,9 @@ _FILES_BETWEEN: Final = 10_000
 """So many files are looked at before it is told."""
 _DIGEST: Final = {"digest": pl.UInt64(), "other_digest": pl.UInt64()}
 
-CheckFiles = Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame]]
-"""Looks at the files of manifests: how many there are, and what is wrong with them."""
+CheckFiles = Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame, int]]
+"""Looks at the files of manifests: how many there are, what is wrong with them, and how many
+problems there are with those that are not named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,11 +63,14 @@ class CheckResult(ShownInNotebooks):
             ``name`` (which a namespace has too); what the metadata says (`stated`) and what was
             `found`; of a deletion vector `content_offset`; the `reason` that a file cannot be
             read; and whether the current snapshot of `main` has the file
-            (`in_current_snapshot`).
+            (`in_current_snapshot`). Of more than 100 000 problems with files of a large table some
+            are left out.
+        problems_count: all problems, with those that `frame` leaves out.
         snapshots_count, manifests_count, files_count: how many were looked at.
     """
 
     frame: pl.DataFrame
+    problems_count: int
     snapshots_count: int
     manifests_count: int
     files_count: int
@@ -90,8 +94,9 @@ class CheckResult(ShownInNotebooks):
             facts = "" if row["stated"] is None else f": {row['stated']} is {row['found']}"
             why = "" if row["reason"] is None else f": {row['reason']}"
             lines.append(f"  {row['problem']:<12} {row['file_path']}{facts}{why}")
-        if len(self.frame) > _SHOWN:
-            lines.append(f"  and {len(self.frame) - _SHOWN:,} more")
+        left_out = self.problems_count - len(self.frame.head(_SHOWN))
+        if left_out:
+            lines.append(f"  and {left_out:,} more")
         return "\n".join(lines)
 
 
@@ -127,7 +132,7 @@ def check_table(
     problems += [frame for frame in broken.values() if frame is not None]
     lost = {path for path, frame in broken.items() if frame is not None}
     readable = [m for m in every.values() if m.manifest_path not in lost]
-    count, of_files = check_files([each for each in readable if each.has_live_files])
+    count, of_files, unnamed = check_files([each for each in readable if each.has_live_files])
     problems += [
         of_files,
         *_other_files(io, metadata),
@@ -142,8 +147,10 @@ def check_table(
     tell(MaintenanceProgress("comparing deletes"))
     of_deletes = check_deletes(io, metadata, listed, lost)
     tell(MaintenanceProgress("done"))
+    frame = pl.concat([of_files, of_deletes])
     return CheckResult(
-        frame=pl.concat([of_files, of_deletes]),
+        frame=frame,
+        problems_count=len(frame) + unnamed,
         snapshots_count=len(metadata.snapshots),
         manifests_count=len(every),
         files_count=count,
@@ -155,7 +162,7 @@ def check_files_here(
 ) -> CheckFiles:
     """Return what looks at files beside the session, of some manifests at a time."""
 
-    def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame]:
+    def check_files(manifests: Sequence[ManifestFile]) -> tuple[int, pl.DataFrame, int]:
         counting = StageCount(tell, "checking files", sum(map(file_count_of, manifests)))
         seen = _Seen()
         problems = [pl.DataFrame(schema=PROBLEMS)]
@@ -165,7 +172,7 @@ def check_files_here(
                 problems.append(check_entries(io, some))
                 counting.add(len(some))
             counting.add(len(stated) - len(new))
-        return seen.files, pl.concat(problems)
+        return seen.files, pl.concat(problems), 0
 
     return check_files
 
