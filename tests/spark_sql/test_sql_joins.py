@@ -131,6 +131,7 @@ def no_optimizer(monkeypatch):
     """What is asked of tables is told by the text alone, as over Spark Connect."""
     monkeypatch.setattr("frazil.spark.sql.query.asked_of_tables", lambda *_: None)
     monkeypatch.setattr("frazil.spark.sql.query.is_connect", lambda _: True)
+    monkeypatch.setattr("frazil.spark.sql.binding.bind.is_connect", lambda _: True)
 
 
 IN_F = [
