@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +25,12 @@ from frazil.errors import (
 )
 from frazil.format.manifests import Content, DataFile
 from frazil.planning import load
+from frazil.storage.files import FileIO
 from frazil.table.handle import TableHandle
 from frazil.table.inspect.schemas import partition_struct_type
 from frazil.table.maintenance import file_paths
 from frazil.table.maintenance.expire import unreachable_files
-from frazil.table.maintenance.progress import DeleteProgress
+from frazil.table.maintenance.progress import DeleteProgress, Deletion
 from rival_commits import before_the_commit
 
 A, B = data_file("a"), data_file("b")
@@ -290,3 +292,16 @@ def test_a_first_commit_to_main_during_an_expiry_is_not_lost(
     assert stays in lying(table)
     assert avro_files_in_use(table) <= avro_files(table)
     assert head(table) not in expired
+
+
+@pytest.mark.parametrize("files", [1, 9_999, 25_000])
+def test_a_deletion_is_told_ten_thousand_times_at_most(tmp_path: Path, files: int) -> None:
+    told: list[DeleteProgress] = []
+    deletion = Deletion(FileIO(), told.append, files)
+    # What is not there counts as gone.
+    assert deletion.delete([f"{tmp_path}/{number}" for number in range(files)]) == {}
+    deletion.end()
+    done = [each.files_done for each in told]
+    assert done == sorted(done)
+    assert (done[-1], told[-1].stage) == (files, "done")
+    assert min(files, 5_000) < len(told) <= 10_001

@@ -11,7 +11,7 @@ from frazil.storage.files import FileIO
 from frazil.storage.side_by_side import WAITING_THREADS
 
 _MOST_TOLD: Final = 10_000
-"""About so often it is told how far a deletion is."""
+"""So often at most it is told how far a deletion is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Deletion:
     def _add(self) -> None:
         with self._lock:
             self._done += 1
-            if not self._done % max(1, self.files // _MOST_TOLD):
+            if not self._done % max(1, -(-self.files // _MOST_TOLD)):
                 self.tell(DeleteProgress("deleting", self.files, self._done))
 
     def end(self) -> None:
