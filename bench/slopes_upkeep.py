@@ -12,9 +12,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
+
 import frazil
 from bench.context import CATALOG, Context
-from bench.figures import Figure, at_least, limit
+from bench.figures import Bar, Figure, at_least, compare, limit, report
 from bench.slopes_cost import Cost, Slope, costs
 from bench.slopes_data import (
     FILE_SIZE,
@@ -49,20 +51,24 @@ def upkeep_of_millions(context: Context) -> Iterator[Figure]:
 
     What the Java runtime can do comes after all of Frazil's, on tables of its own.
     """
-    ours = {files: list(_our_upkeep(context, files)) for files in SIZES}
-    theirs = {files: dict(_java_upkeep(context, files)) for files in SIZES}
-    for number, (name, *_) in enumerate(ours[MILLION]):
-        slope = Slope(context, name, exponent=1.2)
-        for files in SIZES:
-            _, took, told = ours[files][number]
-            java = theirs[files].get(name)
-            sides = {"frazil": took} | ({} if java is None else {"java": java})
-            yield from list(slope.told(files, sides))[: len(sides)]
+    slopes: dict[str, Slope] = {}
+    for files in SIZES:
+        for name, took, told in _our_upkeep(context, files):
+            slope = slopes.setdefault(name, Slope(context, name, exponent=1.2))
+            yield from list(slope.told(files, {"frazil": took}))[:1]
             what = name.format(f"{files:,}")
             yield limit(f"{what}, resident", took.resident, _DRIVER_MB, unit="MB")
             if told is not None:
                 yield at_least(f"{what}, told", told, 3, unit="times")
+    for slope in slopes.values():
         yield slope.steepness()
+    for files in SIZES:
+        for name, java in _java_upkeep(context, files):
+            what, ours = name.format(f"{files:,}"), slopes[name].ours[files]
+            if java is None:
+                yield report(f"{what}, not enough memory for", ours, unit="s", against="Java")
+            else:
+                yield compare(what, "Java runtime", ours, java.cpu, Bar())
 
 
 def _our_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost, int | None]]:
@@ -92,8 +98,8 @@ def _our_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost, int |
     context.lake.drop_table(name)
 
 
-def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost]]:
-    """What the Java runtime has a procedure for."""
+def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost | None]]:
+    """What the Java runtime has a procedure for; None where its memory is not enough."""
     if not context.has_java:
         return
     made = write_table_of_copies(context.folder / f"slopes-java-upkeep-{files}", files=files)
@@ -109,7 +115,14 @@ def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost]]:
     listed.createOrReplaceTempView("listed_files")
     for what, procedure in procedures.items():
         text = f"CALL {CATALOG}.system.{procedure.format(f'table => {name!r}')}"
-        yield what, costs(context, {"java": partial(_call, context, text)}, rounds=1)["java"]
+        try:
+            took = costs(context, {"java": partial(_call, context, text)}, rounds=1)["java"]
+        except Py4JJavaError as error:
+            if "memory" not in str(error):
+                raise
+            yield what, None
+        else:
+            yield what, took
 
 
 def _call(context: Context, text: str) -> None:
