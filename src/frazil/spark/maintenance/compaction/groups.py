@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,7 +79,7 @@ def chosen_groups(
     metadata: TableMetadata,
     plan: ScanPlan,
     options: CompactionOptions,
-    chosen: Iterable[Collection[int]],
+    chosen: Sequence[pl.Series],
 ) -> list[FileGroup]:
     """Return groups of files that somebody else has chosen.
 
@@ -88,10 +88,16 @@ def chosen_groups(
         options: sizes of groups, and which comes first.
         chosen: ordinals of files of one partition each.
     """
-    files = _weigh(plan, options)
-    groups: list[FileGroup] = []
-    for ordinals in chosen:
-        members = files.filter(pl.col("ordinal").is_in(list(ordinals)))
+    files, groups = _weigh(plan, options), list[FileGroup]()
+    numbers = [pl.repeat(n, len(each), eager=True) for n, each in enumerate(chosen)]
+    if not numbers:
+        return groups
+    choices = pl.DataFrame({"ordinal": pl.concat(chosen), "choice": pl.concat(numbers)})
+    by_choice = files.join(choices, on="ordinal", maintain_order="left").partition_by(
+        "choice", as_dict=True, include_key=False
+    )
+    for number in sorted(by_choice):
+        members = by_choice[number]
         runs = options.sizes.group_slices(members["file_size_in_bytes"].to_numpy())
         groups += [_group(metadata, plan, members[run]) for run in runs]
     return _order(groups, options.job_order)

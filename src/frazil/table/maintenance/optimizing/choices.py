@@ -40,7 +40,8 @@ class OptimizingChoice:
         reason: why.
         gain_seconds: what a read of all these files takes less afterwards, by `ReadCosts`.
         cost_seconds: what doing it takes, likewise.
-        ordinals: of the data files that are rewritten together, in the plan.
+        ordinals: of the data files that are rewritten together, in the plan: a Polars series, by
+            which choices are not compared.
     """
 
     kind: OptimizingKind
@@ -51,7 +52,9 @@ class OptimizingChoice:
     reason: str
     gain_seconds: float
     cost_seconds: float
-    ordinals: tuple[int, ...] = field(default=(), repr=False)
+    ordinals: pl.Series = field(
+        default_factory=lambda: pl.Series(dtype=pl.Int64), repr=False, compare=False
+    )
 
     def __str__(self) -> str:
         place = f" of {self.partition}" if self.partition else ""

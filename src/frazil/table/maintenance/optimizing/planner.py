@@ -88,11 +88,12 @@ class _Planner:
 
     def choices(self) -> Iterator[OptimizingChoice]:
         """What is worth doing, in no order."""
-        rewritten: list[int] = []
+        files = self.seen.files
+        rewritten = [files["ordinal"].clear()]
         for choice in self._rewrites():
-            rewritten += choice.ordinals
+            rewritten.append(choice.ordinals)
             yield choice
-        kept = self.seen.files.filter(~pl.col("ordinal").is_in(rewritten))
+        kept = files.filter(~pl.col("ordinal").is_in(pl.concat(rewritten).implode()))
         yield from self._conversion(kept)
         yield from self._delete_rewrite(kept)
 
@@ -187,7 +188,7 @@ class _Planner:
             reason=reason,
             gain_seconds=before - self.costs.of_rewritten(output, live),
             cost_seconds=self.costs.of_rewrite(files, live),
-            ordinals=tuple(files["ordinal"].to_list()),
+            ordinals=files["ordinal"],
         )
 
     def _conversion(self, kept: pl.DataFrame) -> Iterator[OptimizingChoice]:
@@ -283,7 +284,7 @@ def _split_by_limit(
     files = 0
     for choice in choices:
         files += len(choice.ordinals)
-        fits = not choice.ordinals or files <= most or files == len(choice.ordinals)
+        fits = choice.ordinals.is_empty() or files <= most or files == len(choice.ordinals)
         (taken if fits else postponed).append(choice)
         if not fits:
             files -= len(choice.ordinals)
