@@ -88,11 +88,12 @@ def chosen_groups(
         options: sizes of groups, and which comes first.
         chosen: ordinals of files of one partition each.
     """
-    files, groups = _weigh(plan, options), list[FileGroup]()
+    groups: list[FileGroup] = []
     numbers = [pl.repeat(n, len(each), eager=True) for n, each in enumerate(chosen)]
     if not numbers:
         return groups
     choices = pl.DataFrame({"ordinal": pl.concat(chosen), "choice": pl.concat(numbers)})
+    files = _weigh(plan.restricted_to(choices["ordinal"]), options)
     by_choice = files.join(choices, on="ordinal", maintain_order="left").partition_by(
         "choice", as_dict=True, include_key=False
     )
