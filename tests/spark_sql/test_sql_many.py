@@ -73,7 +73,8 @@ def test_nothing_is_left_behind(filled, spark, times, no_leftovers):
 def _left_behind(lake):
     """Folders, files of the table that no commit of the test explains, and threads."""
     folders = {each for each in os.listdir(tempfile.gettempdir()) if "frazil" in each}
-    data = os.path.join(lake.load_table("db.t").metadata.location, "data")
+    location = lake.load_table("db.t").metadata.location
+    data = os.path.join(location.removeprefix("file://"), "data")
     statements = [each for each in os.listdir(data) if os.path.isdir(os.path.join(data, each))]
     empty = [each for each in statements if not os.listdir(os.path.join(data, each))]
     return folders, empty, threading.active_count()
