@@ -104,7 +104,7 @@ def tell_nobody(progress: object) -> None:
 
 @dataclass(slots=True)
 class Deletion:
-    """Deletes so many files in all, by threads of this process, and tells how far it is."""
+    """The removal of files by threads of this process, which tells how many are done."""
 
     io: FileIO
     tell: OnDelete
