@@ -200,6 +200,12 @@ def test_a_change_runs_when_it_is_executed(spark, lake):
     assert rows(spark, "SELECT count(*) FROM lake.db.t.snapshots") == [(2,)]
 
 
+def test_a_plan_names_the_table(spark, lake):
+    spark.sql("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id = 1")
+    plan = spark.sql("EXPLAIN EXTENDED SELECT * FROM lake.db.t").collect()[0][0]
+    assert "SubqueryAlias lake.db.t" in plan
+
+
 def test_detach_gives_sparks_own_back(spark, lake):
     """The parser and the catalogs of the session are those of before."""
     state = spark._jsparkSession.sessionState()
