@@ -80,6 +80,34 @@ def test_a_fixture_plan_is_that_of_the_reference_rules(line: dict[str, Any]) -> 
             assert paths == expected
 
 
+def test_some_files_of_a_plan_hold_no_text_of_the_others() -> None:
+    files = [
+        DataFile(
+            file_path=f"file:///lake/data/{number:06d}.parquet",
+            file_format="PARQUET",
+            spec_id=0,
+            partition=(),
+            record_count=1,
+            file_size_in_bytes=1,
+        )
+        for number in range(20_000)
+    ]
+    some = ScanPlan.of_new_files(files, SCHEMA).restricted_to([3, 19_999])
+    paths = some.files["file_path"]
+    assert paths.to_list() == [files[3].file_path, files[19_999].file_path]
+    text = paths.to_arrow(compat_level=pl.CompatLevel.newest())
+    assert sum(buffer.size for buffer in text.buffers() if buffer) < 1_000
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line["table"])
+def test_some_files_of_a_fixture_plan_are_as_they_were(line: dict[str, Any]) -> None:
+    table = open_table(line)
+    found = plan(table.metadata, table.metadata.current_snapshot, table.io, cache=ManifestCache())
+    some = found.restricted_to(range(len(found.files) // 3))
+    assert some.files.schema == found.files.schema
+    assert some.files.rows() == found.files.rows()[: len(found.files) // 3]
+
+
 def _live_entries(table: Any, snapshot: Snapshot | None) -> list[ManifestEntry]:
     metadata = table.metadata
     if snapshot is None:

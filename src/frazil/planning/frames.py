@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 import polars as pl
+from polars import selectors as cs
 
 from frazil.errors import UnsupportedError
 from frazil.format.manifests import EntryStatus
@@ -92,6 +93,15 @@ def _holds_one_value(column: pl.Series) -> bool:
     if isinstance(column.dtype, pl.List):
         return bool((column.list.len() == 1).all()) and _holds_one_value(column.explode())
     return bool((column == column[0]).all())
+
+
+def with_own_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame without the memory of other rows: a filter alone keeps the text of all."""
+    old = pl.CompatLevel.oldest()
+    return frame.with_columns(
+        pl.Series(column.name, pl.from_arrow(column.to_arrow(compat_level=old)), column.dtype)
+        for column in frame.select(cs.string() | cs.binary() | cs.struct())
+    )
 
 
 def select_columns(entries: pl.DataFrame, columns: Collection[str]) -> pl.DataFrame:

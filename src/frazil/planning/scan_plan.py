@@ -14,6 +14,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.predicates.expressions import AlwaysTrue, Expression, SparkCondition
 from frazil.format.schema import Schema
 from frazil.planning.deletes.index import POSITION_DELETES, DeleteIndex
+from frazil.planning.frames import with_own_text
 
 _STATED: Final = {
     "file_path": pl.String(),
@@ -203,6 +204,8 @@ class ScanPlan(ShownInNotebooks):
     def where_files(self, keep: pl.Series) -> ScanPlan:
         """Return the plan of the files for which `keep` is true; see `restricted_to`."""
         files = self.files.filter(keep)
+        if 2 * len(files) < len(self.files):
+            files = with_own_text(files)
         index = self.delete_index.for_files(files["ordinal"])
         return replace(self, files=files, delete_index=index, skipped=())
 

@@ -56,10 +56,12 @@ def _check_on_cluster(
             problems = map_batches(some, partial(_check, table.io), columns_of(PROBLEMS))
             # A limit alone would end tasks before they have looked at their files.
             problems.persist(StorageLevel.DISK_ONLY)
-            every += problems.count()
-            most = costs.MOST_NAMED - len(found)
-            found = found.vstack(polars_of(problems.limit(most).toArrow(), PROBLEMS))
-            problems.unpersist()
+            try:
+                every += problems.count()
+                most = costs.MOST_NAMED - len(found)
+                found = found.vstack(polars_of(problems.limit(most).toArrow(), PROBLEMS))
+            finally:
+                problems.unpersist()
             counting.add((job + 1) * count // jobs - job * count // jobs)
     finally:
         spread.unpersist()

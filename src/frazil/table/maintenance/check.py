@@ -43,6 +43,7 @@ from frazil.table.maintenance.progress import (
 _SHOWN: Final = 10
 _FILES_BETWEEN: Final = 10_000
 """So many files are looked at before it is told."""
+_STATED_OF_FILES: Final = ("file_path", "file_size_in_bytes", "record_count")
 _DIGEST: Final = {"digest": pl.UInt64(), "other_digest": pl.UInt64()}
 
 CheckFiles = Callable[[Sequence[ManifestFile]], tuple[int, pl.DataFrame, int]]
@@ -140,9 +141,8 @@ def check_table(
     ]
     found = pl.concat([pl.DataFrame(schema=PROBLEMS), *problems])
     current = listed.get(metadata.current_snapshot_id or -1, ())
-    held = _stated_figures(io, metadata, current, lost, found["file_path"])
     told = found.with_row_index("nth")
-    inside = told.join(held, on=["file_path", "stated"], how="semi", nulls_equal=True)["nth"]
+    inside = _numbers_in_snapshot(io, metadata, current, lost, told)
     of_files = told.select(*PROBLEMS, pl.col("nth").is_in(inside.implode()).alias(IN_CURRENT))
     tell(MaintenanceProgress("comparing deletes"))
     of_deletes = check_deletes(io, metadata, listed, lost)
@@ -289,32 +289,39 @@ def _other_files(io: FileIO, metadata: TableMetadata) -> list[pl.DataFrame]:
     return [frame for frame in results if frame is not None]
 
 
-def _stated_figures(
+def _numbers_in_snapshot(
     io: FileIO,
     metadata: TableMetadata,
     manifests: Sequence[ManifestFile],
     lost: Collection[str],
-    asked: pl.Series,
-) -> pl.DataFrame:
-    """Paths of the current snapshot, alone and with each figure that it states of them.
+    problems: pl.DataFrame,
+) -> pl.Series:
+    """The numbers of those problems whose file, with the figure stated, the current snapshot has.
 
     Args:
         lost: paths of manifests that cannot be read.
-        asked: of files, only these are told.
+        problems: with a number (`nth`) each.
     """
-    own: list[tuple[str, int | None]] = [(each.manifest_path, None) for each in manifests]
-    own += ((each.manifest_path, each.manifest_length) for each in manifests)
+    asked = problems.select("nth", "file_path", "stated")
+    own: list[tuple[str, int | None, None]] = [
+        (each.manifest_path, each.manifest_length, None) for each in manifests
+    ]
     snapshot = metadata.current_snapshot
     if snapshot is not None and snapshot.manifest_list is not None:
-        own.append((snapshot.manifest_list, None))
+        own.append((snapshot.manifest_list, None, None))
+    schema = {name: STATED[name] for name in _STATED_OF_FILES}
     readable = [m for m in manifests if m.has_live_files and m.manifest_path not in lost]
-    is_asked = pl.col("file_path").is_in(asked.unique().implode())
-    entries = [
-        frame.filter(is_asked)
-        for frame in _stated_facts(io, metadata, readable if len(asked) else [])
+    facts = chain(
+        [pl.DataFrame(own, schema=schema, orient="row")],
+        _stated_facts(io, metadata, readable if len(asked) else []),
+    )
+    path, *figures = _STATED_OF_FILES
+    says_so = pl.any_horizontal(
+        pl.col("stated").is_null(), *(pl.col("stated") == pl.col(name) for name in figures)
+    )
+    # Numbers alone are kept: a path that is kept holds the paths of its manifest.
+    numbers = [
+        asked.join(stated.select(path, *figures), on=path).filter(says_so)["nth"]
+        for stated in facts
     ]
-    stated = pl.concat([pl.DataFrame(schema=STATED), *entries])
-    figures = (pl.lit(None, pl.Int64), pl.col("file_size_in_bytes"), pl.col("record_count"))
-    said = [stated.select("file_path", figure.alias("stated")) for figure in figures]
-    schema = {"file_path": pl.String(), "stated": pl.Int64()}
-    return pl.concat([pl.DataFrame(own, schema=schema, orient="row"), *said]).unique()
+    return pl.concat(numbers).unique()

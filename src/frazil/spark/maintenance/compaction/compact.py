@@ -105,6 +105,8 @@ class Compact:
             return CompactionResult()
         target = Target.of(port.spark, base, port.io, head, where=implied)
         groups = self.choose(base, target.plan, chosen)
+        # The files that stay as they are need no memory while the others are rewritten.
+        target = target.restricted_to([each for group in groups for each in group.ordinals])
         rewriter = Rewriter(target=target, arrangement=arrangement, options=chosen)
         rewriter = rewriter.knowing_deletes(groups)
         run = _Run(

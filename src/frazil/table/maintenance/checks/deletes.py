@@ -16,7 +16,7 @@ from frazil.planning.deletes.own_files import (
     contradictions,
     referenced_data_files,
 )
-from frazil.planning.frames import concat_entries, live_entries, no_entries
+from frazil.planning.frames import concat_entries, live_entries, no_entries, with_own_text
 from frazil.planning.load import ManifestLoader
 from frazil.storage.files import FileIO
 from frazil.table.maintenance.checks.files import KINDS, PROBLEMS, VECTOR
@@ -89,7 +89,7 @@ class _Entries:
             for manifest, frame in zip(some, loader.entries(some), strict=True):
                 named = live_entries(frame).filter(pl.col("file_path").is_in(about.implode()))
                 if len(named):
-                    data[manifest.manifest_path] = named
+                    data[manifest.manifest_path] = with_own_text(named)
         return cls(deletes, data)
 
     def __contains__(self, path: str) -> bool:

@@ -408,7 +408,11 @@ def partition_paths(
 ) -> dict[int, str]:
     """Return the partition of each scope as in paths; empty without partitions."""
     first = evaluation.files.group_by("scope", maintain_order=True).agg(pl.col("ordinal").first())
-    files = first.select("ordinal").join(plan.files, on="ordinal", maintain_order="left")
+    # The many files are looked through for the few, never hashed.
+    some = plan.files.select("ordinal", "spec_id", "partition").join(
+        first, on="ordinal", how="semi"
+    )
+    files = first.select("ordinal").join(some, on="ordinal", maintain_order="left")
     schema = schema_with_sources(metadata)
     return {
         scope: metadata.spec_by_id(spec_id).partition_path(schema, partition)
