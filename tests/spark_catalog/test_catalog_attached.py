@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pyspark
 import pytest
 
 from ci_share import in_circles
 from frazil.errors import ValidationError
+from frazil.spark.plans.machine import JavaObject, machine_of
 from programs import run_program
 
 
@@ -204,6 +207,110 @@ def test_a_plan_names_the_table(spark, lake):
     spark.sql("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id = 1")
     plan = spark.sql("EXPLAIN EXTENDED SELECT * FROM lake.db.t").collect()[0][0]
     assert "SubqueryAlias lake.db.t" in plan
+
+
+class Listener(JavaObject):
+    """A listener of queries as lineage tools have one, which keeps what it is told."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.heard = []
+
+    def onSuccess(self, function, query, nanoseconds):
+        self.heard.append(("ended", str(query.analyzed().toString())))
+
+    def onFailure(self, function, query, error):
+        self.heard.append(("failed", str(query.analyzed().toString())))
+
+    class Java:
+        implements = ["org.apache.spark.sql.util.QueryExecutionListener"]
+
+
+@pytest.fixture
+def plans_heard(spark, lake):
+    """What a listener of the session hears while a function runs: how it ended, and plans."""
+    listener = Listener(machine_of(spark))
+    manager, bus = (
+        spark._jsparkSession.listenerManager(),
+        spark.sparkContext._jsc.sc().listenerBus(),
+    )
+    # What was before is told to others alone.
+    bus.waitUntilEmpty()
+    manager.register(listener)
+
+    def heard(run):
+        listener.heard.clear()
+        run()
+        bus.waitUntilEmpty()
+        return list(listener.heard)
+
+    yield heard
+    manager.unregister(listener)
+    bus.waitUntilEmpty()
+
+
+READS = [
+    "SELECT n FROM lake.db.t WHERE id = 2",
+    "WITH c AS (SELECT n FROM lake.db.t WHERE id < 3) SELECT max(n) FROM c",
+    # Metadata answers it: no file is read.
+    "SELECT count(*), max(id) FROM lake.db.t",
+    "SELECT committed_at FROM lake.db.t.snapshots",
+    "SELECT * FROM (SELECT 2L AS id) s JOIN lake.db.t AS other USING (id)",
+]
+
+
+@pytest.mark.parametrize("text", READS)
+def test_a_listener_of_queries_hears_the_name_of_a_table_that_is_read(spark, plans_heard, text):
+    (told,) = plans_heard(lambda: spark.sql(text).collect())
+    assert told[0] == "ended"
+    assert re.search(r"SubqueryAlias `?lake\.db\.t\b", told[1])
+
+
+def test_a_listener_of_queries_hears_the_names_of_what_methods_read(spark, plans_heard):
+    for rows in (spark.table("lake.db.t"), spark.read.table("lake.db.t")):
+        ((_, plan),) = plans_heard(rows.filter("t.id = 2").collect)
+        assert "SubqueryAlias `lake.db.t`\n" in plan
+
+
+def test_a_listener_of_queries_hears_the_name_of_a_table_whose_read_fails(spark, plans_heard):
+    def fail():
+        with pytest.raises(pyspark.errors.PySparkException, match="USER_RAISED_EXCEPTION"):
+            spark.sql("SELECT raise_error(n) FROM lake.db.t").collect()
+
+    ((how, plan),) = plans_heard(fail)
+    assert how == "failed"
+    assert "SubqueryAlias lake.db.t\n" in plan
+
+
+WRITES = [
+    "INSERT INTO lake.db.t VALUES (4, 'd')",
+    "UPDATE lake.db.t SET n = 'x' WHERE id = 1",
+    *in_circles(
+        [
+            "INSERT OVERWRITE lake.db.t SELECT id, n FROM lake.db.t",
+            "DELETE FROM lake.db.t WHERE id = 1",
+            "MERGE INTO lake.db.t USING (SELECT 9L AS id) s ON t.id = s.id "
+            "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 'q')",
+        ],
+        test=0,
+    ),
+]
+
+
+@pytest.mark.parametrize("text", WRITES)
+def test_a_listener_of_queries_hears_the_name_of_a_table_that_is_written(spark, plans_heard, text):
+    """A change is several queries; that which writes files tells whose they are."""
+    told = [plan for _, plan in plans_heard(lambda: spark.sql(text).collect())]
+    (written,) = (plan for plan in told if "InsertIntoHadoopFsRelationCommand" in plan)
+    assert "SubqueryAlias `db.t`\n" in written
+
+
+def test_a_call_has_rows_of_its_own_to_a_listener_of_queries(spark, plans_heard):
+    """Bin packing is no query of Spark's, and what it counted is a relation without a name."""
+    text = "CALL lake.system.rewrite_data_files(table => 'db.t')"
+    ((how, plan),) = plans_heard(lambda: spark.sql(text).collect())
+    assert how == "ended"
+    assert plan.startswith("LocalRelation [rewritten_data_files_count#")
 
 
 def test_detach_gives_sparks_own_back(spark, lake):

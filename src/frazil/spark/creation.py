@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.catalog.identifiers import parse_table_identifier
+from frazil.catalog.identifiers import parse_table_identifier, shown
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
@@ -109,6 +109,7 @@ class CreateTable:
             rows,
             metadata=staged.metadata,
             io=staged.io,
+            name=shown(staged.identifier),
             options=self.options.options,
             on_progress=self.options.on_progress,
         )

@@ -119,6 +119,7 @@ class Start:
             rows,
             metadata=self.base,
             io=self.port.io,
+            name=self.port.name,
             options=self.options.options,
             schema=schema,
             placement=placement,

@@ -124,6 +124,7 @@ def write_data_files(
     *,
     metadata: TableMetadata,
     io: FileIO,
+    name: str | None = None,
     options: Mapping[str, str] | None = None,
     schema: Schema | None = None,
     kind: FileKind = DATA_FILES,
@@ -137,6 +138,7 @@ def write_data_files(
         spark: of the table; what is set for the write is set in the session of the rows.
         df: the rows; columns are matched by name, see `align`.
         metadata: of the table: schema, spec, sort order, properties and locations.
+        name: of the table, by which the written rows go in what Spark tells of their plan.
         options: the write's own, by the Java runtime's names: see `write_options`.
         schema: of the rows, where it is not the table's current one; so row lineage columns can
             be written beside the table's (rule 148).
@@ -169,6 +171,8 @@ def write_data_files(
     # The rows may come out of tables, whose scans run in this session.
     prepare_session(own)
     aligned = align(df, write.schema, case_sensitive=is_case_sensitive(spark))
+    if name is not None:
+        aligned = aligned.alias(name)
     try:
         files = write.fill(own, aligned, tell)
     except StorageError as error:

@@ -115,10 +115,11 @@ def _marked_rows(
     rows = found.to_df() if isinstance(found, Scan) else found
     where: Identifier | str = place
     if not isinstance(place, str):
-        rows = rows.alias(place[-1])
         lake = names.lake_and_name(place)
         assert lake is not None
         where = (lake[0].name, *named.table.identifier)
+        # Columns go by the short name; the whole one is for who reads the plan.
+        rows = rows.alias(shown(where)).alias(place[-1])
     if not isinstance(found, Scan) or is_connect(rows.sparkSession):
         return rows
     return TableMark.of(where, named.table.metadata, found).mark_rows(rows)

@@ -14,6 +14,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
+from frazil.catalog.identifiers import shown
 from frazil.format.predicates import (
     AlwaysTrue,
     And,
@@ -83,7 +84,8 @@ class AskedOfTables:
         row = None if where is None else table.aggregates(asked.measures, where)
         if row is None or _types(row.schema) != _types(self.columns):
             return None
-        return row.toDF(*asked.names)
+        # The table's name is for who reads the plan.
+        return row.alias(shown(table.whole_name)).toDF(*asked.names)
 
     def wanted_rows(self) -> dict[str, Expression]:
         """Return predicates by the tables' names: TRUE for all rows that the result can need."""
