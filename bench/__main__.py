@@ -27,6 +27,7 @@ from bench import (
     scans,
     slopes,
     small,
+    sources,
     sql,
     starting,
     stores,
@@ -57,11 +58,12 @@ MEASUREMENTS: dict[str, Callable[[Context], Iterator[Figure]]] = {
     "streams": streams.run,
     "equality": equality.run,
     "slopes": slopes.run,
+    "sources": sources.run,
     "sql": sql.run,
     "maintenance": maintenance.run,
     "upserted": upserted.run,
 }
-ON_EVERY_SPARK = ("scan", "append", "small")
+ON_EVERY_SPARK = ("scan", "append", "small", "sources")
 
 
 def main() -> int:
