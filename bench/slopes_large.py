@@ -101,7 +101,7 @@ _KINDS: tuple[_Kind, ...] = (
     _Kind(
         name="an append to {} files",
         step=lambda table: table.files.append([data_file(table.location, next(_NUMBERS))]),
-        # Its first append merges all manifests that are small, ours eight of them at most.
+        # Its first append merges all manifests that are small, ours a hundred of them at most.
         java=lambda context, name: java_merging_append(
             context, name, partition=f"part={_PARTITION}"
         ),

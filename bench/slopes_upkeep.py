@@ -89,7 +89,7 @@ def _our_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost, int |
         ),
         "look what optimize would do to {} files": lambda: table.optimize(dry_run=True),
         _OPTIMIZE: lambda: _optimized(table, heard.append),
-        _ORPHANS: lambda: _compared(table),
+        _ORPHANS: lambda: _compared(table, heard.append),
         "check {} files, none of which is there": lambda: _checked(table, heard.append),
         _MANIFESTS: lambda: table.maintenance.rewrite_manifests(on_progress=heard.append),
         _EXPIRY: lambda: _expired(table, heard.append),
@@ -210,11 +210,11 @@ def _optimized(table: frazil.Table, tell: Callable[[object], None]) -> None:
     assert done.after.health.files == done.before.health.files - 23
 
 
-def _compared(table: frazil.Table) -> None:
+def _compared(table: frazil.Table, tell: Callable[[object], None]) -> None:
     """Tell which names are no files of the table: none is."""
     listed = table.files().selectExpr(*_NAMES_OF_LONG_AGO)
     found = table.maintenance.remove_orphan_files(
-        file_list=listed, dry_run=True, location="file:///lake"
+        file_list=listed, dry_run=True, location="file:///lake", on_progress=tell
     )
     assert found.orphan_files_count == 0
 

@@ -408,8 +408,12 @@ def test_executors_list_compare_and_delete(spark, lake, all_on_executors):
     listed = listed.selectExpr("file_path", "timestamp'2020-01-01' as last_modified")
     named = table.maintenance.remove_orphan_files(file_list=listed, dry_run=True)
     assert named.frame["orphan_file_location"].to_list() == put[:1]
-    done = table.maintenance.remove_orphan_files()
+    heard = []
+    done = table.maintenance.remove_orphan_files(on_progress=heard.append)
     assert (done.orphan_files_count, done.deleted_files_count, done.failures) == (2, 2, ())
+    assert [each.stage for each in heard] == ["searching", "searching", "deleting", "done"]
+    assert heard[1].files > 2
+    assert [(each.files, each.share) for each in heard[2:]] == [(2, 0.0), (2, 1.0)]
     visible = {path for path in lying(table.location) if not path.name.startswith((".", "_"))}
     assert visible == reached(table.metadata_location) | {local(young)}
     other = lake.create_table("db.other", "id bigint")

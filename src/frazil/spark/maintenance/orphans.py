@@ -73,7 +73,7 @@ def remove_orphan_files(
         search: what is looked for.
         is_dry_run: whether nothing is deleted.
         files: in place of a listing; a DataFrame is compared by executors.
-        tell: called with what it is at; executors do not tell which file they are at.
+        tell: called with what it is at; executors tell of each of its steps, and of no file.
     """
     if isinstance(files, pl.DataFrame):
         return remove_orphans(table, search, is_dry_run=is_dry_run, files=files, tell=tell)
@@ -91,7 +91,10 @@ def remove_orphan_files(
     source = on_cluster.listed_files(beginning) if files is None and beginning else files
     assert source is not None
     with ExitStack() as kept:
-        return on_cluster.run(table, source, is_dry_run=is_dry_run, kept=kept)
+        done = on_cluster.run(table, source, is_dry_run=is_dry_run, kept=kept, tell=tell)
+    count = done.orphan_files_count
+    tell(DeleteProgress("done", count, 0 if is_dry_run else count))
+    return done
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +106,17 @@ class _OnCluster:
     search: OrphanSearch
 
     def run(
-        self, table: SparkHandlePort, source: DataFrame, *, is_dry_run: bool, kept: ExitStack
+        self,
+        table: SparkHandlePort,
+        source: DataFrame,
+        *,
+        is_dry_run: bool,
+        kept: ExitStack,
+        tell: OnDelete,
     ) -> OrphanFilesResult:
         keyed = _persist(map_batches(source, partial(_candidates, self.search), _KEYED), kept)
         count = keyed.count()
+        tell(DeleteProgress("searching", count))
         loaded = table.refresh()
         reachable = reachable_metadata(self.io, loaded)
         self._refuse_other_tables(keyed, loaded, reachable)
@@ -122,6 +132,7 @@ class _OnCluster:
         if is_dry_run:
             done = orphans.select("path", "size", F.lit(None).cast("string").alias("reason"))
         else:
+            tell(DeleteProgress("deleting", orphans.count()))
             spread = orphans.select("path", "size").repartition(shuffle_partitions(self.spark))
             delete = partial(_delete, self.io, self.search.delete_threads)
             done = _persist(map_batches(spread, delete, _DELETED), kept)

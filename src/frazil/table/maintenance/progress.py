@@ -20,7 +20,7 @@ class DeleteProgress:
 
     Attributes:
         stage: ``searching`` for files, ``deleting`` them, or ``done``.
-        files: to delete; 0 while they are searched.
+        files: to delete; those that are compared while it is searched, 0 before.
         files_done: those that were tried so far.
     """
 
@@ -31,11 +31,13 @@ class DeleteProgress:
     @property
     def share(self) -> float | None:
         """How much is done, from 0 to 1; None while that is unknown."""
-        return self.files_done / self.files if self.files else None
+        is_known = self.files and self.stage != "searching"
+        return self.files_done / self.files if is_known else None
 
     def __str__(self) -> str:
         if self.stage == "searching":
-            return "looking for files"
+            compared = f": {self.files:,} are compared" if self.files else ""
+            return f"looking for files{compared}"
         return f"{self.files_done:,} of {self.files:,} files deleted"
 
 
