@@ -242,7 +242,8 @@ def _create_table(context: SqlContext, reader: WordReader) -> DataFrame:
 def create_statement(context: SqlContext, name: Identifier, metadata: TableMetadata) -> str:
     """Return the CREATE TABLE that makes such a table."""
     columns = [
-        f"  {quote_name([field.name])} {_field_text(field)}" for field in metadata.schema.fields
+        f"  {quote_name([field.name])} {_field_text(field, _default_text(field))}"
+        for field in metadata.schema.fields
     ]
     lines = [
         f"CREATE TABLE {quote_name([context.name, *name])} (",
@@ -265,12 +266,17 @@ def create_statement(context: SqlContext, name: Identifier, metadata: TableMetad
     return "\n".join(lines) + "\n"
 
 
-def _field_text(field: NestedField) -> str:
+def _default_text(field: NestedField) -> str:
+    """The default of a column as DDL; a struct's has no text."""
+    if field.write_default is None or field.field_type.is_nested:
+        return ""
+    forms = SparkForms(time="long")
+    return f" DEFAULT {spark_text(field.field_type, field.write_default, forms)}"
+
+
+def _field_text(field: NestedField, default: str = "") -> str:
     """What follows the name of a column, or of a field of a struct, as DDL."""
     required = " NOT NULL" if field.required else ""
-    default = ""
-    if field.write_default is not None and not field.field_type.is_nested:
-        default = f" DEFAULT {spark_text(field.field_type, field.write_default, SparkForms())}"
     comment = f" COMMENT {string_text(field.doc)}" if field.doc else ""
     return f"{_type_text(field.field_type)}{required}{default}{comment}"
 

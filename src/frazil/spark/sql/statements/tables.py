@@ -109,6 +109,7 @@ def create_table(context: SqlContext, reader: WordReader) -> None:
     """Run a CREATE TABLE or REPLACE TABLE."""
     creates = reader.takes("CREATE")
     replaces = reader.takes("OR", "REPLACE") if creates else reader.takes("REPLACE")
+    reader.takes("EXTERNAL")
     reader.expect("TABLE")
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     name = context.identifier(reader.names("the name of a table"))
