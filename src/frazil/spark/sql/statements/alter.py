@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from frazil.errors import NoSuchRefError, ValidationError
+from frazil.errors import NoSuchRefError, UnsupportedError, ValidationError
 from frazil.format.properties.table import DISTRIBUTION_MODE
 from frazil.format.schema.ddl import schema_of_ddl
 from frazil.spark.row_level.commands import RowCommands
@@ -27,6 +27,10 @@ from frazil.table.updates.schema import UpdateSchema
 _UNITS: Final = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 _CLAUSES: Final = (("DISTRIBUTED", "BY"), ("LOCALLY", "ORDERED"), ("ORDERED", "BY"))
 _OF_COLUMNS: Final = ("TYPE", "COMMENT", "FIRST", "AFTER", "SET", "DROP")
+_BY_STATEMENTS: Final = {
+    "sort-order": "WRITE ORDERED BY",
+    "identifier-fields": "SET IDENTIFIER FIELDS",
+}
 _SPECIAL: Final = ("location", "current-snapshot-id", "cherry-pick-snapshot-id", "format-version")
 
 
@@ -292,6 +296,10 @@ def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
 
 def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     given = properties_of(reader.inner_reader())
+    for key in _BY_STATEMENTS.keys() & given.keys():
+        raise UnsupportedError(
+            f"{key!r} is a reserved table property: say ALTER TABLE … {_BY_STATEMENTS[key]}"
+        )
     special = {key: given.pop(key) for key in _SPECIAL if key in given}
     if "location" in special:
         table.set_location(special["location"])
