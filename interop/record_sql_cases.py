@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "spark_sql"), str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from java_settings import SETTINGS  # noqa: E402
-from sql_cases import RECORDED, Block, Case, Player, as_text, blocks_of, columns_of  # noqa: E402
+from sql_cases import RECORDED, Block, Case, Player, blocks_of, columns_of  # noqa: E402
 
 _PLAIN = "plain_"
 _COLUMN_ID = re.compile(r"#\d+L?")
@@ -76,7 +76,7 @@ class Recorder:
     def _asked(self, case: Case) -> tuple[str | None, list[str], str | None]:
         try:
             found = self.player.sql(self.player.text(case), case.args)
-            rows = as_text(found.collect())
+            rows = case.texts(found.collect())
         except Exception as error:
             return None, [], _kind(error)
         return columns_of(found), rows if case.said == "ordered" else sorted(rows), None

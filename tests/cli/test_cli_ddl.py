@@ -6,6 +6,7 @@ from pyspark.sql.types import StructType
 
 from frazil.errors import ValidationError
 from frazil.format.schema.ddl import schema_of_ddl
+from frazil.format.types import type_named
 from frazil.spark.types import schema_from_spark
 
 # A quotation mark of two is none of Spark 4.0's.
@@ -34,6 +35,9 @@ WRONG = {
     "s struct<a int": "the end",
     "a array<int": "'>'",
     "a varchar": "a length",
+    "a fixed": "a length",
+    "a fixed(3]": "','",
+    "a char[3]": "a length",
     "a decimal(x)": "a number",
     "a string comment x": "quotation",
     "a int; drop": "';'",
@@ -44,6 +48,32 @@ WRONG = {
 @pytest.mark.parametrize("text", SAME)
 def test_columns_are_read_as_spark_reads_them(spark, text):
     assert schema_of_ddl(text) == schema_from_spark(StructType.fromDDL(text))
+
+
+# The names of Iceberg's specification, for types that Spark has no word for.
+OWN = {
+    "uuid": "uuid",
+    "UUID": "uuid",
+    "fixed(16)": "fixed[16]",
+    "Fixed[3]": "fixed[3]",
+    "timestamp_ns": "timestamp_ns",
+    "TIMESTAMPTZ_NS": "timestamptz_ns",
+}
+
+
+@pytest.mark.parametrize("word", OWN)
+def test_types_of_iceberg_alone(word):
+    kind = type_named(OWN[word])
+    flat, *nested = schema_of_ddl(
+        f"a {word} not null, s struct<x: {word}>, l array<{word}>, m map<string, {word}>"
+    ).fields
+    assert (flat.field_type, flat.required) == (kind, True)
+    inside = [
+        nested[0].field_type.fields[0].field_type,
+        nested[1].field_type.element_type,
+        nested[2].field_type.value_type,
+    ]
+    assert inside == [kind] * 3
 
 
 @pytest.mark.parametrize("text", WRONG)

@@ -49,8 +49,11 @@ def test_tables_by_the_catalogs_method(lake, spark):
     metadata = lake.load_table("db.one").metadata
     assert {"comment": "first", "k": "v"}.items() <= metadata.properties.items()
     assert metadata.schema.fields[0].doc == "of rows"
-    with pytest.raises(UnsupportedError, match="USING parquet"):
-        spark.catalog.createTable("four", source="parquet", schema=schema)
+    spark.catalog.createTable("five", source="PARQUET", schema=schema)
+    assert lake.load_table("db.five").metadata.properties["write.format.default"] == "parquet"
+    for source in ("orc", "csv"):
+        with pytest.raises(UnsupportedError, match=f"USING {source}"):
+            spark.catalog.createTable("four", source=source, schema=schema)
     with pytest.raises(ValidationError, match="schema"):
         spark.catalog.createTable("four")
     with pytest.raises(AnalysisException):

@@ -170,8 +170,29 @@ def test_merge_adds_columns(lake, spark, rows):
     assert spark.table("lake.db.t").where("x = 1").collect()[0].id == 7
 
 
+OF_PARQUET = {
+    "saveAsTable": lambda df: df.write.format("parquet").saveAsTable("lake.db.t"),
+    "saveAsTable(format)": lambda df: df.write.saveAsTable("lake.db.t", format="Parquet"),
+    "overwrite": lambda df: df.write.format("parquet").mode("overwrite").saveAsTable("lake.db.t"),
+    "writeTo": lambda df: df.writeTo("lake.db.t").using("parquet").create(),
+    "told": lambda df: df.writeTo("lake.db.t").using("parquet").tableProperty(
+        "current-snapshot-id", "7").tableProperty("a", "b").create(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_PARQUET)
+def test_parquet_is_the_format_of_its_files(lake, spark, rows, name):
+    OF_PARQUET[name](rows)
+    properties = lake.load_table("db.t").metadata.properties
+    assert properties["write.format.default"] == "parquet"
+    assert "current-snapshot-id" not in properties
+    assert spark.table("lake.db.t").count() == rows.count()
+
+
 REFUSED = {
-    "another format": (lambda df: df.write.format("parquet").saveAsTable("lake.db.t"), "iceberg"),
+    "another format": (lambda df: df.write.format("orc").saveAsTable("lake.db.t"), "iceberg"),
+    "avro": (lambda df: df.writeTo("lake.db.t").using("avro").create(), "writes no avro"),
+    "a format of Spark": (lambda df: df.write.saveAsTable("lake.db.t", format="csv"), "USING csv"),
     "a sorted table": (lambda df: df.write.bucketBy(2, "id").sortBy("id").saveAsTable("lake.db.t"),
                        "sortBy"),
     "a folder": (lambda df: df.write.format("iceberg").save("/tmp/nowhere"), "by its name"),

@@ -18,6 +18,8 @@ and ``--`` begins a comment. The kinds:
 
 The lines that tell more:
 
+``apart Location, Owner``
+    rows that begin with these values are not looked at: what they say is another one at each run.
 ``args [1, "x"]``
     values of the statement's parameters, as JSON: a list, or an object with names.
 ``differs why``
@@ -48,7 +50,7 @@ KINDS = "kinds.test"
 """The file of `RECORDED` with one statement of each kind, which every face runs."""
 FILES = sorted(path.name for path in RECORDED.glob("*.test") if path.name != KINDS)
 """The other ones."""
-_TELLS_MORE = ("args", "differs", "skips")
+_TELLS_MORE = ("apart", "args", "differs", "skips")
 _SMALL = -6
 """A number whose first digit stands so far behind the point is written with an exponent."""
 
@@ -64,6 +66,7 @@ class Case:
         rows: the rows expected, as text.
         columns: the names and types of the columns, or how Java refuses; None where it is not said.
         args: values of parameters.
+        apart: what rows begin with that are not looked at.
         differs: why Java's answer is another one.
         skips: why Java is not asked.
         line: the number of its first line.
@@ -75,9 +78,15 @@ class Case:
     rows: tuple[str, ...] = ()
     columns: str | None = None
     args: Any = None
+    apart: str | None = None
     differs: str | None = None
     skips: str | None = None
     line: int = 0
+
+    def texts(self, rows) -> list[str]:
+        """Rows as the files have them, less those that are not looked at."""
+        apart = [] if self.apart is None else self.apart.split(", ")
+        return [each for each in as_text(rows) if each.partition("|")[0] not in apart]
 
 
 @dataclass
@@ -171,7 +180,7 @@ class Player:
             self.known[case.said] = str(rows[0][0])
         if case.kind != "rows":
             return
-        shown, expected = as_text(rows), list(case.rows)
+        shown, expected = case.texts(rows), list(case.rows)
         if case.said != "ordered":
             shown, expected = sorted(shown), sorted(expected)
         assert shown == expected, (where, shown)

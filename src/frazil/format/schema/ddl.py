@@ -1,6 +1,7 @@
 """Columns as DDL text, ``id bigint not null, city string``, read without Spark.
 
 The text means what it means in Spark's ``StructType.fromDDL``, and becomes what Iceberg has for it.
+Types for which Spark has no word go by Iceberg's: ``uuid``, ``fixed(16)``, ``timestamp_ns``.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import re
 from itertools import count
 from typing import Final
 
-from frazil.errors import ValidationError
+from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.schema.ids import assign_fresh_ids
 from frazil.format.schema.schema import Schema
 from frazil.format.types import (
     DecimalType,
+    FixedType,
     IcebergType,
     ListType,
     MapType,
@@ -27,11 +29,15 @@ _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>`(?:[^`]|``)+`)
     |(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     |(?P<word>[A-Za-z0-9_]+)
-    |(?P<mark>[<>(),:])
+    |(?P<mark>[<>()\[\],:])
     |(?P<other>\S))""",
     re.VERBOSE,
 )
 _DECIMALS: Final = form_of(DecimalType(1, 0)).sql
+_FIXED: Final = form_of(FixedType(1)).sql
+_ENDS: Final = {"(": ")", "[": "]"}
+_BINARY: Final = "utf8_binary"
+"""The collation that is none: it compares bytes."""
 
 
 def schema_of_ddl(text: str) -> Schema:
@@ -109,21 +115,40 @@ class _Parser:
             self._advance()
             if name == "time":
                 self._numbers(1)
-            return SQL_TYPES[name]
+            return self._compared(SQL_TYPES[name])
         if name in _DECIMALS:
             self._advance()
             numbers = self._numbers(2) or [10]
             return DecimalType(numbers[0], numbers[1] if len(numbers) > 1 else 0)
+        if name in _FIXED:
+            self._advance()
+            return FixedType(self._length("[" if self.value == "[" else "("))
         if name in ("char", "character", "varchar"):
             self._advance()
-            numbers = self._numbers(1)
-            if not numbers:
-                raise self._syntax_error("a length in parentheses")
-            return StringType()
+            self._length("(")
+            return self._compared(StringType())
         if name in ("struct", "array", "map"):
             self._advance()
             return self._nested_type(name)
         raise self._syntax_error("a type that Spark and Iceberg know")
+
+    def _compared(self, kind: IcebergType) -> IcebergType:
+        """A type whose collation, if one is said, compares bytes, since Iceberg knows none."""
+        if isinstance(kind, StringType) and self.kind == "word" and self.value.lower() == "collate":
+            self._advance()
+            if self.value.lower() != _BINARY:
+                raise UnsupportedError(
+                    f"the collation {self.value}: Iceberg's texts are compared byte by byte; leave "
+                    "COLLATE out, and say it in queries"
+                )
+            self._advance()
+        return kind
+
+    def _length(self, begin: str) -> int:
+        numbers = self._numbers(1, begin)
+        if not numbers:
+            raise self._syntax_error("a length in parentheses")
+        return numbers[0]
 
     def _nested_type(self, name: str) -> IcebergType:
         self._take("<")
@@ -139,9 +164,9 @@ class _Parser:
         self._take(">")
         return found
 
-    def _numbers(self, most: int) -> list[int]:
+    def _numbers(self, most: int, begin: str = "(") -> list[int]:
         found: list[int] = []
-        if self.value != "(":
+        if self.value != begin:
             return found
         self._advance()
         while True:
@@ -151,7 +176,7 @@ class _Parser:
                 )
             found.append(int(self.value))
             self._advance()
-            if self.value == ")":
+            if self.value == _ENDS[begin]:
                 break
             self._take(",")
         self._advance()

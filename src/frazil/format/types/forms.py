@@ -62,7 +62,7 @@ class TypeForm:
         since: the first format version that has the type.
         promoted_from: the type that a column may have had before (rules 44, 45).
         transforms: which take its values (rules 77-80).
-        sql: its names in Spark's DDL, without parameters.
+        sql: its names in DDL, without parameters: Spark's, or Iceberg's where Spark has none.
         aliases: what else users write for it; never found in metadata.
         spark: the DDL name of Spark's type that holds its values.
         arrow: Arrow's type of a column of a file, as PyArrow writes it; empty where parameters
@@ -201,7 +201,7 @@ FORMS: Final = (
     ),
     TypeForm(
         kind=TimestampNanoType, meaning="timestamp", carrier="long", unit=1, since=3,
-        promoted_from="date", transforms=_OF_HOURS, spark="bigint",
+        promoted_from="date", transforms=_OF_HOURS, sql=("timestamp_ns",), spark="bigint",
         arrow="timestamp[ns]", scanned="int64", parquet="INT64", labelled=True,
         logical=(("Type", "Timestamp"), ("isAdjustedToUTC", False), ("timeUnit", "nanoseconds")),
         avro={"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
@@ -209,7 +209,7 @@ FORMS: Final = (
     ),
     TypeForm(
         kind=TimestamptzNanoType, meaning="timestamp", carrier="long", unit=1, zoned=True, since=3,
-        transforms=_OF_HOURS, spark="bigint",
+        transforms=_OF_HOURS, sql=("timestamptz_ns",), spark="bigint",
         arrow="timestamp[ns, tz=UTC]", scanned="int64", parquet="INT64", labelled=True,
         logical=(("Type", "Timestamp"), ("isAdjustedToUTC", True), ("timeUnit", "nanoseconds")),
         avro={"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
@@ -222,15 +222,15 @@ FORMS: Final = (
         logical=(("Type", "String"),), avro="string", hive="string", glue="string",
     ),
     TypeForm(
-        kind=UUIDType, meaning="uuid", carrier="uuid", spark="string",
+        kind=UUIDType, meaning="uuid", carrier="uuid", sql=("uuid",), spark="string",
         arrow="extension<arrow.uuid>", readable=("fixed_size_binary[16]",), scanned="binary",
         parquet="FIXED_LEN_BYTE_ARRAY", length=16, logical=(("Type", "UUID"),),
         avro={"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"},
         hive="string", glue="string",
     ),
     TypeForm(
-        kind=FixedType, meaning="fixed", carrier="fixed", spark="binary", scanned="binary",
-        readable=("extension<arrow.uuid>",), parquet="FIXED_LEN_BYTE_ARRAY",
+        kind=FixedType, meaning="fixed", carrier="fixed", sql=("fixed",), spark="binary",
+        scanned="binary", readable=("extension<arrow.uuid>",), parquet="FIXED_LEN_BYTE_ARRAY",
         hive="binary", glue="binary",
     ),
     TypeForm(
@@ -269,7 +269,7 @@ WITHOUT_PARAMETERS: Final = tuple(
 """The types that their class alone makes."""
 
 SQL_TYPES: Final = {name: form.kind() for form in WITHOUT_PARAMETERS for name in form.sql}
-"""The types that a word of Spark's DDL names."""
+"""The types that a word of DDL names."""
 
 TEMPORAL_TYPES: Final = tuple(
     form.kind for form in FORMS if form.meaning in ("date", "time", "timestamp")

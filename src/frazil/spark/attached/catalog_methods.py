@@ -30,7 +30,7 @@ from frazil.spark.creation import CreateTable
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.sql.context import NamedTable, NamedView
 from frazil.spark.sql.statements.show import matches
-from frazil.spark.sql.statements.tables import refuse_provider
+from frazil.spark.sql.statements.tables import format_properties, without_told
 from frazil.spark.types import type_to_spark
 
 
@@ -304,7 +304,7 @@ def _create_table(
         return theirs
     spark: SparkSession = catalog._sparkSession
     with sparks_errors(), names.change():
-        refuse_provider(source)
+        of_format = format_properties(source)
         if schema is None:
             raise ValidationError(f"{tableName} is a table of a lake: give its schema")
         context = context_of(names, spark, names.lake_to_read(meant[0].name))
@@ -314,7 +314,7 @@ def _create_table(
                 identifier=context.identifier(parts),
                 schema=schema,
                 location=path,
-                properties={**options, **comment},
+                properties={**without_told(options), **comment, **of_format},
             )
         )
     return read_table(names, type(spark).table, spark, tableName)

@@ -37,16 +37,13 @@ from frazil.spark.session.facts import type_support
 from frazil.spark.sql.binding.bound_text import QueriedView
 from frazil.spark.sql.context import TableVersion
 from frazil.spark.sql.statements.show import partition_terms
+from frazil.spark.sql.statements.tables import format_properties, without_told
 from frazil.spark.table import Table
 from frazil.spark.types import struct_to_spark
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog"
 _OF_SPARK: Final = frozenset({"owner", "external", "is_managed_location"})
 """Properties that Spark adds to a new table."""
-
-
-_PROVIDERS: Final = ("iceberg", "parquet")
-"""Formats of a new table; a writer that names none says Spark's default, ``parquet``."""
 
 
 class LakeCatalog(JavaObject):
@@ -329,16 +326,15 @@ class LakeCatalog(JavaObject):
         else:
             columns, terms, properties = more
         given = {str(key): str(properties[key]) for key in properties}
-        provider = given.pop("provider", "iceberg")
-        if provider.lower() not in _PROVIDERS:
-            raise UnsupportedError(f"a table of a lake is an iceberg table, not {provider}")
+        # A writer that names no format says Spark's default, which is parquet.
+        of_format = format_properties(given.pop("provider", None))
         given = {
             key.removeprefix("option."): value
-            for key, value in given.items()
+            for key, value in without_told(given).items()
             if key not in _OF_SPARK
         }
         return python_type(self.machine, columns), StagedDefinition(
-            tuple(str(term.describe()) for term in terms), given
+            tuple(str(term.describe()) for term in terms), {**given, **of_format}
         )
 
     def _as_view(self, identifier: Any, named: NamedRows, columns: S.StructType) -> Any:

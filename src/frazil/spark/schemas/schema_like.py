@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from frazil.errors import ValidationError
 from frazil.format.schema import Schema
-from frazil.format.schema.ddl import type_of_ddl
+from frazil.format.schema.ddl import schema_of_ddl, type_of_ddl
 from frazil.format.types import IcebergType, as_type
 from frazil.spark.types import query_schema_from_spark, schema_from_spark
 
@@ -28,7 +28,7 @@ def schema_of(schema: SchemaLike | None) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str):
-        return schema_from_spark(_parse(schema))
+        return _parsed(schema)
     if isinstance(schema, StructType):
         return schema_from_spark(schema)
     fields = getattr(schema, "schema", None)
@@ -71,16 +71,20 @@ def _of_spark(data_type: DataType) -> IcebergType:
     return field.field_type
 
 
-def _parse(ddl: str) -> StructType:
+def _parsed(ddl: str) -> Schema:
     try:
         parsed = StructType.fromDDL(ddl)
     except PySparkException as error:
-        raise ValidationError(f"{ddl!r} is no schema: {_first_line(error)}") from error
+        try:
+            # Iceberg has words for types that Spark knows none for.
+            return schema_of_ddl(ddl)
+        except ValidationError:
+            raise ValidationError(f"{ddl!r} is no schema: {_first_line(error)}") from error
     if not isinstance(parsed, StructType):
         raise ValidationError(
             f"{ddl!r} is one type, not a schema; write 'id bigint not null, city string'"
         )
-    return parsed
+    return schema_from_spark(parsed)
 
 
 def _first_line(error: Exception) -> str:

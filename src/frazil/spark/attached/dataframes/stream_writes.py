@@ -14,12 +14,13 @@ from frazil.errors import ConfigurationError, TableAlreadyExistsError, Unsupport
 from frazil.format.predicates.sql.quoting import quote_name
 from frazil.spark.attached.dataframes.java_options import Given, stream_choice
 from frazil.spark.attached.dataframes.lake_reads import is_iceberg
-from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
+from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.creation import CreateTable
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.statements.tables import format_properties
 from frazil.spark.sql.statements.target import StatementTarget, target_of
 from frazil.spark.stream.source.queries import check_started
 from frazil.spark.table import Table
@@ -46,6 +47,7 @@ class LakeStreamWriter(DataStreamWriter):
         self._frazil_mode = "append"
         self._frazil_given = Given()
         self._frazil_terms: list[str] = []
+        self._frazil_properties: dict[str, str] = {}
         self._frazil_name: str | None = None
         self._frazil_trigger: dict[str, Any] | None = None
 
@@ -128,7 +130,7 @@ class LakeStreamWriter(DataStreamWriter):
                 tableName, format, outputMode, partitionBy, queryName, **options
             )
             return self._frazil_checked(started)
-        refuse_other_formats(format or self._frazil_format, parts)
+        self._frazil_properties = format_properties(format or self._frazil_format)
         self._frazil_note(outputMode, partitionBy, queryName, options)
         return self._frazil_start(parts, makes=True)
 
@@ -221,6 +223,7 @@ class LakeStreamWriter(DataStreamWriter):
                 schema=rows,
                 partition_by=self._frazil_terms,
                 location=location,
+                properties=self._frazil_properties,
                 options=CommitOptions(),
             ).run(rows.sparkSession, context.catalog)
         return target_of(context, parts)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import NoSuchTableError, TableAlreadyExistsError, UnsupportedError
 from frazil.spark.attached.dataframes.java_options import Given, write_choice
-from frazil.spark.attached.dataframes.lake_reads import is_iceberg
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
 from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.row_level.merging.evolution import add_columns_of
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.sql.statements.insert import assigned_rows, in_order, is_dynamic
+from frazil.spark.sql.statements.tables import without_told
 from frazil.spark.sql.statements.target import StatementTarget, target_of
 from frazil.storage.files import normalize_location
 
@@ -110,7 +109,7 @@ class TableWrite:
         if self.exists():
             raise TableAlreadyExistsError(f"there is a table {shown(name)} in {context.name}")
         given = self.given.copy()
-        properties = dict(self.properties)
+        properties = without_told(self.properties)
         location = given.take("path") or given.take("location")
         command = CreateTable(
             identifier=name,
@@ -136,7 +135,7 @@ class TableWrite:
         self._refuse_dynamic()
         port = context.load_table(context.catalog, name).port
         base = port.newest()
-        properties = dict(self.properties)
+        properties = without_told(self.properties)
         given = self.given.copy()
         location = properties.pop("location", given.take("path") or given.take("location"))
         version = properties.pop("format-version", None)
@@ -240,15 +239,3 @@ class TableWrite:
             add_columns_of(self.rows, together)
             rows = assigned_rows(self.rows, together.metadata.schema, self.spark)
             make(rows, choice.options).run(together)
-
-
-def refuse_other_formats(source: Any, parts: Identifier) -> None:
-    """Check that a table is asked for in the format of lakes.
-
-    Raises:
-        UnsupportedError: it is another one.
-    """
-    if source is not None and not is_iceberg(source):
-        raise UnsupportedError(
-            f"{shown(parts)} is a table of a lake, whose format is iceberg, not {source}"
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -12,9 +13,10 @@ from frazil.errors import TableAlreadyExistsError, UnsupportedError, ValidationE
 from frazil.format.predicates.sql.quoting import quote_name
 from frazil.spark.attached.dataframes.java_options import Given
 from frazil.spark.attached.dataframes.lake_reads import is_folder, is_iceberg
-from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
+from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.plans.sparks_errors import sparks_errors
+from frazil.spark.sql.statements.tables import format_properties
 
 if TYPE_CHECKING:
     from pyspark.sql.readwriter import DataFrameWriter
@@ -153,8 +155,9 @@ class LakeWriter(DataFrameWriter):
             super().saveAsTable(name, format, mode, partitionBy, **options)
             return
         with sparks_errors():
-            refuse_other_formats(format or self._frazil_format, parts)
+            properties = format_properties(format or self._frazil_format)
             write = self._frazil_write(parts, mode, partitionBy, options)
+            write = replace(write, properties=properties)
             match self._frazil_mode:
                 case "append":
                     self._frazil_append(write)

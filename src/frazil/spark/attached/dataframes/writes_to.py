@@ -10,10 +10,11 @@ from pyspark.sql import Column, DataFrame
 
 from frazil.catalog.identifiers import Identifier
 from frazil.errors import UnsupportedError
-from frazil.spark.attached.dataframes.table_writes import TableWrite, refuse_other_formats
+from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.dataframes.transforms import partition_term
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.plans.sparks_errors import sparks_errors
+from frazil.spark.sql.statements.tables import format_properties
 
 if TYPE_CHECKING:
     from pyspark.sql.readwriter import DataFrameWriterV2
@@ -30,8 +31,9 @@ class LakeWriterTo(DataFrameWriterV2):
         self._frazil_write = TableWrite(names=names, parts=parts, rows=rows)
 
     def using(self, provider: str) -> LakeWriterTo:
-        """Set the format of a new table, which is iceberg."""
-        refuse_other_formats(provider, self._frazil_write.parts)
+        """Set the format of a new table: iceberg, or that of its files, which is parquet."""
+        write, found = self._frazil_write, format_properties(provider)
+        self._frazil_write = replace(write, properties={**write.properties, **found})
         return self
 
     def option(self, key: str, value: Any) -> LakeWriterTo:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Final
 
-from frazil.errors import NoSuchRefError, ValidationError
+from frazil.errors import NoSuchRefError, UnsupportedError, ValidationError
 from frazil.format.properties.table import DISTRIBUTION_MODE
 from frazil.format.schema.ddl import schema_of_ddl
 from frazil.spark.row_level.commands import RowCommands
@@ -14,15 +15,22 @@ from frazil.spark.sql.statements.columns import (
     ColumnDefinition,
     column_definition,
     column_definitions,
+    lacks,
     type_of,
 )
 from frazil.spark.sql.statements.defaults import default_value
-from frazil.spark.sql.statements.tables import properties_of
+from frazil.spark.sql.statements.tables import properties_of, refuse_collation
 from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
 
 _UNITS: Final = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
+_CLAUSES: Final = (("DISTRIBUTED", "BY"), ("LOCALLY", "ORDERED"), ("ORDERED", "BY"))
+_OF_COLUMNS: Final = ("TYPE", "COMMENT", "FIRST", "AFTER", "SET", "DROP")
+_BY_STATEMENTS: Final = {
+    "sort-order": "WRITE ORDERED BY",
+    "identifier-fields": "SET IDENTIFIER FIELDS",
+}
 _SPECIAL: Final = ("location", "current-snapshot-id", "cherry-pick-snapshot-id", "format-version")
 
 
@@ -38,6 +46,9 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
         return
     change = next((run for words, run in _CHANGES.items() if reader.takes(*words)), None)
     if change is None:
+        refused = next((what for words, what in _LACKING.items() if reader.sees(*words)), None)
+        if refused is not None:
+            raise lacks(context.to_change(name).identifier, refused)
         raise reader.error("a change of the table is expected, such as ADD COLUMN")
     # The whole statement is read before anything is committed.
     with context.to_change(name).port.in_one_commit() as port:
@@ -50,11 +61,11 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
 
 def _add_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if reader.sees("("):
-        added = column_definitions(reader.inner_reader())
+        added = column_definitions(reader.inner_reader(), table.port.identifier)
     else:
-        added = [column_definition(reader)]
+        added = [column_definition(reader, table.port.identifier)]
         while reader.takes(","):
-            added.append(column_definition(reader))
+            added.append(column_definition(reader, table.port.identifier))
     with _schema_of(context, table) as change:
         for each in added:
             _add(context, change, each)
@@ -74,6 +85,22 @@ def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) ->
         change.move_first(column.parts)
     elif column.position is not None:
         change.move_after(column.parts, (*column.parts[:-1], column.position))
+
+
+def _replace_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
+    """Run Hive's REPLACE COLUMNS: all columns go, and others come, even if of the same name."""
+    inner = reader.inner_reader()
+    columns = column_definitions(inner, table.port.identifier)
+    for each in columns:
+        if each.is_required or each.default is not None or each.position is not None:
+            raise inner.error(
+                "NOT NULL, DEFAULT and positions are not supported in Hive-style REPLACE COLUMNS"
+            )
+    with _schema_of(context, table) as change:
+        for field in table.metadata.schema.fields:
+            change.delete_column((field.name,))
+        for each in columns:
+            _add(context, change, each)
 
 
 def _rename_column(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
@@ -117,10 +144,15 @@ def _change_column(context: SqlContext, table: RowCommands, reader: WordReader) 
     begin = reader.at
     name = reader.names("a column")
     if reader.is_done or not _is_definition_of(name[-1], reader):
+        if not (reader.is_done or reader.sees_one_of(*_OF_COLUMNS)):
+            raise reader.error(
+                "Renaming column is not supported in Hive-style ALTER COLUMN, please run RENAME "
+                "COLUMN instead"
+            )
         reader.at = begin
         _alter_columns(context, table, reader)
         return
-    given = column_definition(reader)
+    given = column_definition(reader, table.port.identifier)
     if given.is_required or given.default is not None:
         raise reader.error("CHANGE COLUMN has no NOT NULL and no DEFAULT: say ALTER COLUMN … SET")
     with _schema_of(context, table) as change:
@@ -199,26 +231,40 @@ def _term(reader: WordReader) -> tuple[str, str | None]:
 
 def _write(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     """The default order and distribution, as Java's extension sets them."""
-    mode: str | None = None
-    if reader.takes("UNORDERED"):
-        fields: list[str] | None = []
-        mode = "none"
-    else:
-        fields = None
-        if reader.takes("DISTRIBUTED", "BY", "PARTITION"):
-            mode, fields = "hash", []
-        locally = reader.takes("LOCALLY")
-        if reader.takes("ORDERED", "BY"):
-            fields = [reader.text_to(",", ";")]
-            while reader.takes(","):
-                fields.append(reader.text_to(",", ";"))
-            if mode is None and not locally:
-                mode = "range"
-        elif locally or fields is None:
-            raise reader.error("ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED is expected")
+    fields: list[str] | None = None
+    ordered: str | None = None
+    is_distributed = False
+    while not is_distributed or fields is None:
+        if not is_distributed and reader.takes("DISTRIBUTED", "BY", "PARTITION"):
+            is_distributed = True
+        elif fields is None and reader.takes("UNORDERED"):
+            fields, ordered = [], "none"
+        elif fields is None and reader.takes("ORDERED", "BY"):
+            fields, ordered = _order(reader), "range"
+        elif fields is None and reader.takes("LOCALLY", "ORDERED", "BY"):
+            fields = _order(reader)
+        else:
+            break
+    if not is_distributed and fields is None:
+        raise reader.error("ORDERED BY, DISTRIBUTED BY PARTITION or UNORDERED is expected")
+    mode = "hash" if is_distributed else ordered
     table.replace_sort_order(*(fields or []))
     if mode is not None:
         table.set_properties({DISTRIBUTION_MODE.name: mode})
+
+
+def _order(reader: WordReader) -> list[str]:
+    """Read the terms of an order, in parentheses or not."""
+    inner = reader.inner_reader() if reader.sees("(") else reader
+    keys = [word.keyword for word in inner.words[inner.at :]]
+    # A column may be called as one of these.
+    after = [pair[0] for pair in pairwise(keys) if pair in _CLAUSES]
+    fields = [inner.text_to(",", ";", *after)]
+    while inner.takes(","):
+        fields.append(inner.text_to(",", ";", *after))
+    if inner is not reader:
+        inner.finish()
+    return fields
 
 
 def _set_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
@@ -250,6 +296,10 @@ def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
 
 def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     given = properties_of(reader.inner_reader())
+    for key in _BY_STATEMENTS.keys() & given.keys():
+        raise UnsupportedError(
+            f"{key!r} is a reserved table property: say ALTER TABLE … {_BY_STATEMENTS[key]}"
+        )
     special = {key: given.pop(key) for key in _SPECIAL if key in given}
     if "location" in special:
         table.set_location(special["location"])
@@ -270,6 +320,10 @@ def _unset_properties(context: SqlContext, table: RowCommands, reader: WordReade
     while inner.takes(","):
         names.append(inner.word("a property").text)
     table.remove_properties(*names)
+
+
+def _set_collation(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
+    refuse_collation(reader)
 
 
 def _set_location(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
@@ -349,6 +403,7 @@ _CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, Word
     ("REPLACE", "PARTITION", "FIELD"): _replace_partition_field,
     ("ADD", "COLUMNS"): _add_columns,
     ("ADD", "COLUMN"): _add_columns,
+    ("REPLACE", "COLUMNS"): _replace_columns,
     ("RENAME", "COLUMN"): _rename_column,
     ("DROP", "COLUMNS"): _drop_columns,
     ("DROP", "COLUMN"): _drop_columns,
@@ -359,6 +414,7 @@ _CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, Word
     ("SET", "TBLPROPERTIES"): _set_properties,
     ("UNSET", "TBLPROPERTIES"): _unset_properties,
     ("SET", "LOCATION"): _set_location,
+    ("DEFAULT", "COLLATION"): _set_collation,
     ("SET", "IDENTIFIER", "FIELDS"): _set_identifier_fields,
     ("DROP", "IDENTIFIER", "FIELDS"): _drop_identifier_fields,
     ("WRITE",): _write,
@@ -372,3 +428,26 @@ _CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, Word
     ("DROP", "TAG"): _drop_reference("tag"),
 }
 """What follows the table's name, and what runs it; of two that begin alike the longer is first."""
+
+_CONSTRAINT: Final = "table constraint"
+_PARTITIONS: Final = "partition management: its partitions are those of its rows"
+_SERDE: Final = "SERDE: its files are Parquet"
+_LACKING: Final[Mapping[tuple[str, ...], str]] = {
+    ("ADD", "CONSTRAINT"): _CONSTRAINT,
+    ("ADD", "CHECK"): _CONSTRAINT,
+    ("ADD", "PRIMARY", "KEY"): _CONSTRAINT,
+    ("ADD", "UNIQUE"): _CONSTRAINT,
+    ("ADD", "FOREIGN", "KEY"): _CONSTRAINT,
+    ("DROP", "CONSTRAINT"): _CONSTRAINT,
+    ("ADD", "PARTITION"): _PARTITIONS,
+    ("ADD", "IF", "NOT", "EXISTS", "PARTITION"): _PARTITIONS,
+    ("DROP", "PARTITION"): _PARTITIONS,
+    ("DROP", "IF", "EXISTS", "PARTITION"): _PARTITIONS,
+    ("PARTITION",): _PARTITIONS,
+    ("RECOVER", "PARTITIONS"): _PARTITIONS,
+    ("SET", "SERDE"): _SERDE,
+    ("SET", "SERDEPROPERTIES"): _SERDE,
+    ("UNSET", "SERDEPROPERTIES"): _SERDE,
+    ("CLUSTER", "BY"): "CLUSTER BY: say WRITE ORDERED BY",
+}
+"""Changes that Spark knows and tables of lakes do not, and what is said of them."""

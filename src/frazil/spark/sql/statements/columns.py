@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import UnsupportedError
 from frazil.format.schema.ddl import schema_of_ddl
 from frazil.format.types import NestedField
 from frazil.spark.words import WordReader
 
-_AFTER_TYPE = ("NOT", "NULL", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",", ";")
+_OF_CONSTRAINTS: Final = ("CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "REFERENCES")
+_AFTER_TYPE: Final = (
+    *("NOT", "NULL", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",", ";"),
+    *_OF_CONSTRAINTS,
+)
+_CONSTRAINTS: Final = (("CHECK", "("), ("UNIQUE", "("), ("PRIMARY", "KEY"), ("FOREIGN", "KEY"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +63,32 @@ class ColumnDefinition:
         return found
 
 
-def column_definitions(reader: WordReader) -> list[ColumnDefinition]:
-    """Read definitions with commas between them."""
-    found = [column_definition(reader)]
+def lacks(table: Identifier, what: str) -> UnsupportedError:
+    """Return the error of what no table of a lake has, in Spark's words."""
+    return UnsupportedError(f"Table {shown(table)} does not support {what}; nothing was changed")
+
+
+def column_definitions(reader: WordReader, table: Identifier) -> list[ColumnDefinition]:
+    """Read definitions of a table's columns, with commas between them."""
+    found = [column_definition(reader, table)]
     while reader.takes(","):
-        found.append(column_definition(reader))
+        found.append(column_definition(reader, table))
     reader.finish()
     return found
 
 
-def column_definition(reader: WordReader) -> ColumnDefinition:
+def column_definition(reader: WordReader, table: Identifier) -> ColumnDefinition:
     """Read one definition.
+
+    Args:
+        table: the name of the table, for what is said of an error.
 
     Raises:
         SqlSyntaxError: it is none.
-        UnsupportedError: the column is generated.
+        UnsupportedError: the column is generated, or it is a constraint.
     """
+    if _sees_constraint(reader):
+        raise lacks(table, "table constraint")
     parts = reader.names("a column")
     type_text = type_of(reader)
     required, comment, default, position = False, None, None, None
@@ -87,12 +104,20 @@ def column_definition(reader: WordReader) -> ColumnDefinition:
         elif reader.takes("AFTER"):
             position = reader.name("a column")
         elif reader.sees("GENERATED"):
-            raise UnsupportedError(
-                f"the column {parts[-1]} is generated: Iceberg has no such columns"
-            )
+            is_identity = "IDENTITY" in reader.text_to(",").upper()
+            raise lacks(table, "identity column" if is_identity else "generated columns")
+        elif reader.sees_one_of(*_OF_CONSTRAINTS):
+            raise lacks(table, "table constraint")
         else:
             raise reader.error("NOT NULL, DEFAULT, COMMENT or a comma is expected")
     return ColumnDefinition(parts, type_text, required, comment, default, position)
+
+
+def _sees_constraint(reader: WordReader) -> bool:
+    """Whether a constraint of the table is next; a column may be called as its first word."""
+    at = reader.at + 2 if reader.sees("CONSTRAINT") else reader.at
+    keys = tuple(word.keyword for word in reader.words[at : at + 2])
+    return keys in _CONSTRAINTS
 
 
 def type_of(reader: WordReader) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import LoadedView
 from frazil.format.metadata import TableMetadata
+from frazil.format.partitions.partitioning import unified_partition_type
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
 from frazil.spark.sql.binding.bind import bind_query
@@ -16,12 +20,22 @@ from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
 from frazil.spark.sql.statements.show_view import view_facts_as_json, view_rows
-from frazil.spark.types import COMMENT_KEY, type_to_spark
+from frazil.spark.types import COMMENT_KEY, schema_to_spark, struct_to_spark, type_to_spark
 from frazil.spark.words import WordReader
 
 _COLUMNS = ("col_name", "data_type", "comment")
 _NAMESPACE = ("NAMESPACE", "SCHEMA", "DATABASE")
 _QUERIES = ("SELECT", "WITH", "VALUES")
+_DIGITS_OF_LONG = 18
+_SIZES: Final[Mapping[type[S.DataType], int]] = {
+    **dict.fromkeys((S.BooleanType, S.NullType), 1),
+    **dict.fromkeys((S.IntegerType, S.FloatType, S.DateType), 4),
+    S.StringType: 20,
+    S.BinaryType: 100,
+    S.VariantType: 2048,
+}
+"""What Spark takes for the size of a value; of other types it is 8."""
+
 _AFTER_QUERY = ("TABLE", "FROM", "(", "MAP", "REDUCE")
 
 
@@ -98,15 +112,52 @@ def _rows(
     rows += _partitioning_rows(metadata)
     if extended:
         rows += [("", "", ""), ("# Metadata Columns", "", "")]
-        rows += [
-            ("_spec_id", "int", ""),
-            ("_file", "string", ""),
-            ("_pos", "bigint", ""),
-            ("_deleted", "boolean", ""),
-        ]
+        rows += [(name, kind, "") for name, kind in _metadata_columns(metadata).items()]
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
         rows += [(key, value, "") for key, value in table_facts(context, name, metadata)]
+        statistics = _statistics(metadata)
+        rows += [] if statistics is None else [("Statistics", statistics, None)]
     return rows
+
+
+def _statistics(metadata: TableMetadata) -> str | None:
+    """How many rows the table has, and what Spark takes for their size; None if it is not told."""
+    snapshot = metadata.current_snapshot
+    rows = "0" if snapshot is None else (snapshot.summary or {}).get("total-records", "")
+    if not rows.isdigit():
+        return None
+    columns = schema_to_spark(metadata.schema).fields
+    size = int(rows) * sum(_size_of(each.dataType) for each in columns)
+    return f"{size} bytes, {rows} rows"
+
+
+def _size_of(kind: S.DataType) -> int:
+    """The bytes that Spark counts for a value of a type."""
+    match kind:
+        case S.StructType(fields=fields):
+            return sum(_size_of(each.dataType) for each in fields)
+        case S.ArrayType(elementType=element):
+            return _size_of(element)
+        case S.MapType(keyType=key, valueType=value):
+            return _size_of(key) + _size_of(value)
+        case S.DecimalType(precision=precision):
+            return 8 if precision <= _DIGITS_OF_LONG else 16
+    return _SIZES.get(type(kind), 8)
+
+
+def _metadata_columns(metadata: TableMetadata) -> dict[str, str]:
+    """The columns that every row has besides, with their types."""
+    partition = unified_partition_type(metadata.partition_specs, metadata.schema)
+    found = {
+        "_spec_id": "int",
+        "_partition": struct_to_spark(partition).simpleString(),
+        "_file": "string",
+        "_pos": "bigint",
+        "_deleted": "boolean",
+    }
+    if metadata.format_version >= 3:
+        found |= {"_row_id": "bigint", "_last_updated_sequence_number": "bigint"}
+    return found
 
 
 def _partitioning_rows(metadata: TableMetadata) -> list[tuple[str, str, str | None]]:

@@ -115,7 +115,7 @@ _BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
 
 def statement_of(words: Sequence[Word]) -> ListedStatement | None:
     """Return which statement words begin; None where it is none of these."""
-    keys = [word.keyword for word in words[:4]]
+    keys = [word.keyword for word in words[:4] if word.keyword != "EXTERNAL"]
     text = " ".join("NAMESPACE" if key in tables.NAMESPACE_WORDS else key for key in keys) + " "
     return next((each for each in STATEMENTS if text.startswith(f"{each.words} ")), None)
 

@@ -9,15 +9,29 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
-from frazil.format.predicates.sql.quoting import quote_name, quote_name_always, string_text
+from frazil.format.predicates.sql.quoting import (
+    SparkForms,
+    quote_name,
+    quote_name_always,
+    spark_text,
+    string_text,
+)
 from frazil.format.properties.table import WRITE_FORMAT
 from frazil.format.sorting import SortField
+from frazil.format.types import (
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+)
+from frazil.format.types.forms import form_of
 from frazil.spark.sql.context import NamedTable, NamedView, SparksNameError, SqlContext
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show_view import (
@@ -27,6 +41,9 @@ from frazil.spark.sql.statements.show_view import (
 )
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import WordReader
+
+_FACTS: Final = ("comment", "owner", "table_type")
+"""Properties that DESCRIBE tells of beside the others; Spark gives two of them to what it makes."""
 
 _PLAIN: Final = re.compile(r"(?!\d+$)\w+", re.ASCII)
 
@@ -224,12 +241,10 @@ def _create_table(context: SqlContext, reader: WordReader) -> DataFrame:
 
 def create_statement(context: SqlContext, name: Identifier, metadata: TableMetadata) -> str:
     """Return the CREATE TABLE that makes such a table."""
-    columns = []
-    for field in metadata.schema.fields:
-        kind = _type_text(type_to_spark(field.field_type))
-        required = " NOT NULL" if field.required else ""
-        comment = f" COMMENT {string_text(field.doc)}" if field.doc else ""
-        columns.append(f"  {quote_name([field.name])} {kind}{required}{comment}")
+    columns = [
+        f"  {quote_name([field.name])} {_field_text(field, _default_text(field))}"
+        for field in metadata.schema.fields
+    ]
     lines = [
         f"CREATE TABLE {quote_name([context.name, *name])} (",
         ",\n".join(columns) + ")",
@@ -251,17 +266,37 @@ def create_statement(context: SqlContext, name: Identifier, metadata: TableMetad
     return "\n".join(lines) + "\n"
 
 
-def _type_text(kind: S.DataType) -> str:
+def _default_text(field: NestedField) -> str:
+    """The default of a column as DDL; a struct's has no text."""
+    if field.write_default is None or field.field_type.is_nested:
+        return ""
+    forms = SparkForms(time="long")
+    return f" DEFAULT {spark_text(field.field_type, field.write_default, forms)}"
+
+
+def _field_text(field: NestedField, default: str = "") -> str:
+    """What follows the name of a column, or of a field of a struct, as DDL."""
+    required = " NOT NULL" if field.required else ""
+    comment = f" COMMENT {string_text(field.doc)}" if field.doc else ""
+    return f"{_type_text(field.field_type)}{required}{default}{comment}"
+
+
+def _type_text(kind: IcebergType) -> str:
     """A type as DDL, which can be run again."""
     match kind:
-        case S.StructType():
-            inner = [f"{quote_name([f.name])}: {_type_text(f.dataType)}" for f in kind.fields]
+        case StructType(fields=fields):
+            inner = [f"{quote_name([each.name])}: {_field_text(each)}" for each in fields]
             return f"STRUCT<{', '.join(inner)}>"
-        case S.ArrayType():
-            return f"ARRAY<{_type_text(kind.elementType)}>"
-        case S.MapType():
-            return f"MAP<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
-    return kind.simpleString().upper()
+        case ListType(element_type=element):
+            return f"ARRAY<{_type_text(element)}>"
+        case MapType(key_type=key, value_type=value):
+            return f"MAP<{_type_text(key)}, {_type_text(value)}>"
+        case FixedType(length=length):
+            return f"FIXED({length})"
+    form = form_of(kind)
+    if form.sql and not form.in_spark and form.meaning != "decimal":
+        return form.sql[0].upper()
+    return type_to_spark(kind).simpleString().upper()
 
 
 def partition_terms(metadata: TableMetadata) -> list[str]:
@@ -286,12 +321,15 @@ def table_facts(
     context: SqlContext, name: Identifier, metadata: TableMetadata
 ) -> list[tuple[str, str]]:
     """Return what DESCRIBE EXTENDED tells of a table beside its columns."""
-    properties = ",".join(f"{key}={value}" for key, value in shown_properties(metadata))
+    shown = dict(shown_properties(metadata))
+    own = {key: shown.pop(key) for key in _FACTS if key in shown}
+    properties = ",".join(f"{key}={value}" for key, value in shown.items())
     facts = [("Name", ".".join((context.name, *name))), ("Type", "MANAGED")]
-    comment = metadata.properties.get("comment")
+    comment = own.pop("comment", None)
     if comment:
         facts.append(("Comment", comment))
     facts += [("Location", metadata.location), ("Provider", "iceberg")]
+    facts += [(key.capitalize(), value) for key, value in own.items()]
     return [*facts, ("Table Properties", f"[{properties}]")]
 
 

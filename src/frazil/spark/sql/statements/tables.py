@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.catalog.registration import drop_and_tell
 from frazil.errors import (
@@ -19,12 +20,15 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.format.new_table import new_table_metadata
+from frazil.format.predicates.sql.quoting import quote_name
 from frazil.format.properties.table import (
     DATA_PATH,
     FOLDER_STORAGE_PATH,
     METADATA_PATH,
     NAME_MAPPING,
     OBJECT_STORAGE_PATH,
+    RESERVED,
+    WRITE_FORMAT,
 )
 from frazil.format.schema import Schema
 from frazil.format.schema.ddl import schema_of_ddl
@@ -35,7 +39,12 @@ from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.query import query
-from frazil.spark.sql.statements.columns import ColumnDefinition, column_definitions
+from frazil.spark.sql.statements.columns import (
+    ColumnDefinition,
+    column_definition,
+    column_definitions,
+    lacks,
+)
 from frazil.spark.sql.statements.defaults import default_value
 from frazil.spark.types import query_schema_from_spark
 from frazil.spark.words import WordReader
@@ -43,7 +52,12 @@ from frazil.spark.write.write_audit_publish import refuse_replacement
 from frazil.storage.files import normalize_location
 from frazil.table.updates.replacement import ReplaceDefinition
 
-_OWN: Final = ("iceberg",)
+_FORMATS: Final = frozenset({"orc", "avro"})
+"""Formats of files that Iceberg knows besides, and Frazil does not write."""
+
+_TOLD: Final = RESERVED | {"format", "sort-order", "identifier-fields"}
+"""Properties that SHOW CREATE TABLE tells of what the metadata holds elsewhere."""
+
 _OF_THE_SOURCE: Final = frozenset(
     each.name
     for each in (
@@ -55,6 +69,14 @@ _OF_THE_SOURCE: Final = frozenset(
     )
 )
 """Properties that say where a table's own files are, or how their columns are found."""
+
+_LACKING: Final = {
+    ("CLUSTER", "BY"): "CLUSTER BY: say PARTITIONED BY, and ALTER TABLE … WRITE ORDERED BY",
+    ("SKEWED", "BY"): "SKEWED BY",
+    ("ROW", "FORMAT"): "ROW FORMAT: its files are Parquet",
+    ("STORED", "BY"): "STORED BY: its files are Parquet",
+}
+"""Clauses of Spark's and Hive's that tables of lakes have not, and what is said of them."""
 
 _MARKS: Final = "frazil."
 """What tells of changes that a table took over."""
@@ -79,21 +101,23 @@ class TableDefinition:
     @property
     def own_properties(self) -> dict[str, str]:
         """The properties that the table keeps."""
-        return {k: v for k, v in self.properties.items() if k != "format-version"}
+        given = {k: v for k, v in without_told(self.properties).items() if k != "format-version"}
+        return {**given, **format_properties(self.provider)}
 
 
 def create_table(context: SqlContext, reader: WordReader) -> None:
     """Run a CREATE TABLE or REPLACE TABLE."""
     creates = reader.takes("CREATE")
     replaces = reader.takes("OR", "REPLACE") if creates else reader.takes("REPLACE")
+    reader.takes("EXTERNAL")
     reader.expect("TABLE")
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     name = context.identifier(reader.names("the name of a table"))
     if reader.takes("LIKE"):
         _create_like(context, reader, name, if_not_exists)
         return
-    definition = _definition(reader)
-    refuse_provider(definition.provider)
+    definition = _definition(reader, name)
+    format_properties(definition.provider)
     exists = context.catalog.table_exists(name)
     if exists and if_not_exists:
         return
@@ -108,28 +132,49 @@ def create_table(context: SqlContext, reader: WordReader) -> None:
         _create(context, name, definition, rows)
 
 
-def refuse_provider(provider: str | None) -> None:
-    """Check that a table is to be one of Iceberg, if anything is said of it.
+def format_properties(provider: str | None) -> dict[str, str]:
+    """Return what the properties of a new table say of the format that it is made in.
 
     Raises:
-        UnsupportedError: it is to be another one.
+        UnsupportedError: Frazil does not write it, or it is none of Iceberg's.
     """
-    if provider is not None and provider.lower() not in _OWN:
+    said = "iceberg" if provider is None else provider.lower()
+    if said == "iceberg":
+        return {}
+    if said == WRITE_FORMAT.default:
+        return {WRITE_FORMAT.name: said}
+    if said in _FORMATS:
         raise UnsupportedError(
-            f"USING {provider}: tables of the lake are Iceberg's; a table of Spark is made under "
-            "spark_catalog"
+            f"USING {provider}: a table of the lake is an iceberg table of Parquet files, and "
+            f"Frazil writes no {said}; say USING iceberg or USING parquet"
         )
+    raise UnsupportedError(
+        f"USING {provider}: tables of the lake are Iceberg's; a table of Spark is made under "
+        "spark_catalog"
+    )
 
 
-def _definition(reader: WordReader) -> TableDefinition:
+def without_told(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a new table less those that tell what the metadata holds.
+
+    Text of SHOW CREATE TABLE has such, and the Java runtime keeps none of them either.
+    """
+    return {key: value for key, value in properties.items() if key not in _TOLD}
+
+
+def _definition(reader: WordReader, table: Identifier) -> TableDefinition:
     found = TableDefinition()
     if reader.sees("("):
-        found.columns = column_definitions(reader.inner_reader())
+        found.columns = column_definitions(reader.inner_reader(), table)
     while not reader.is_done:
-        if reader.takes("USING"):
+        if reader.takes("USING") or reader.takes("STORED", "AS"):
             found.provider = reader.name("a format")
         elif reader.takes("PARTITIONED", "BY"):
-            found.partition_by = _fields(reader.inner_reader())
+            _read_partitions(reader.inner_reader(), found, table)
+        elif reader.takes("CLUSTERED", "BY"):
+            found.partition_by.append(_bucket(reader, table))
+        elif reader.takes("DEFAULT", "COLLATION"):
+            refuse_collation(reader)
         elif reader.takes("LOCATION"):
             found.location = reader.string()
         elif reader.takes("COMMENT"):
@@ -139,9 +184,64 @@ def _definition(reader: WordReader) -> TableDefinition:
         elif reader.takes("AS") or reader.sees_one_of("SELECT", "WITH", "VALUES", "FROM", "("):
             found.rows = reader.remaining_text()
         else:
+            refused = next((what for words, what in _LACKING.items() if reader.sees(*words)), None)
+            if refused is not None:
+                raise lacks(table, refused)
             reader.finish()
             break
+    if found.rows is not None and found.columns:
+        raise SqlSyntaxError(
+            "a table AS SELECT has the query's columns: leave the list out, and types of partitions"
+        )
     return found
+
+
+def refuse_collation(reader: WordReader) -> None:
+    """Read a collation, which has to be the one that compares bytes.
+
+    Raises:
+        UnsupportedError: it is another one.
+    """
+    schema_of_ddl(f"c STRING COLLATE {reader.name('a collation')}")
+
+
+def _read_partitions(reader: WordReader, found: TableDefinition, table: Identifier) -> None:
+    """Read terms of columns that are there, or new columns with their types as Hive has them."""
+    columns: list[ColumnDefinition] = []
+    terms: list[str] = []
+    while True:
+        if _sees_column(reader):
+            columns.append(column_definition(reader, table))
+        else:
+            terms.append(reader.text_to(","))
+        if not reader.takes(","):
+            break
+    if columns and terms:
+        raise reader.error(
+            "PARTITION BY: Cannot mix partition expressions and partition columns: "
+            f"{', '.join(terms)} and {', '.join(each.name for each in columns)}"
+        )
+    found.columns += columns
+    found.partition_by += [*terms, *(quote_name([each.name]) for each in columns)]
+
+
+def _bucket(reader: WordReader, table: Identifier) -> str:
+    """Read what follows CLUSTERED BY, as the term of a partition."""
+    columns = _fields(reader.inner_reader())
+    if reader.sees("SORTED"):
+        raise lacks(table, "SORTED BY: say ALTER TABLE … WRITE ORDERED BY")
+    if len(columns) > 1:
+        raise lacks(table, f"a bucket of several columns: {', '.join(columns)}")
+    reader.expect("INTO")
+    number = reader.number()
+    reader.expect("BUCKETS")
+    return f"bucket({number}, {columns[0]})"
+
+
+def _sees_column(reader: WordReader) -> bool:
+    """Whether a name with its type is next."""
+    after = reader.words[reader.at + 1 : reader.at + 2]
+    return bool(after) and after[0].keyword not in (",", "(", ".", "AS")
 
 
 def _fields(reader: WordReader) -> list[str]:
@@ -184,8 +284,6 @@ def _create(
 
 
 def _schema(context: SqlContext, definition: TableDefinition, rows: DataFrame | None) -> Schema:
-    if rows is not None and definition.columns:
-        raise SqlSyntaxError("a table AS SELECT has the query's columns: leave the list out")
     if rows is not None:
         return query_schema_from_spark(rows.schema)
     if not definition.columns:
@@ -248,7 +346,7 @@ def _create_like(
     context: SqlContext, reader: WordReader, name: tuple[str, ...], if_not_exists: bool
 ) -> None:
     source = context.load(reader.names("the name of a table")).metadata
-    definition = _definition(reader)
+    definition = _definition(reader, name)
     if if_not_exists and context.catalog.table_exists(name):
         return
     place = definition.location
