@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -19,6 +20,7 @@ from frazil.format.predicates.sql.quoting import (
     quote_name_always,
 )
 from frazil.format.schema import Schema
+from frazil.spark.plans.sparks_errors import sparks_too
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
@@ -34,6 +36,7 @@ from frazil.spark.sql.statements.target import (
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import QUERIES, WordReader, words_of
 
+_ARITY: Final = "INSERT_COLUMN_ARITY_MISMATCH"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -74,7 +77,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     text = _with_defaults(reader.remaining_text(), target.schema, names)
     rows = query(context, f"{before}{text}")
     if not by_name:
-        rows = _by_position(_named_rows(rows, names), target)
+        rows = _by_position(_named_rows(rows, names, target.whole_name), target)
     for name, value in given.items():
         rows = rows.withColumn(name, F.expr(value))
     rows = assigned_rows(rows, target.schema, context.spark)
@@ -136,13 +139,20 @@ def _columns(
     return tuple(f.name for f in schema.fields if f.name.lower() not in taken)
 
 
-def _named_rows(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+def _named_rows(rows: DataFrame, names: Sequence[str], whole_name: Sequence[str]) -> DataFrame:
     own = rows.schema.names
     if len(own) != len(names):
-        raise SchemaMismatchError(
+        error = SchemaMismatchError(
             f"the query has {len(own)} columns ({', '.join(own)}) and the insert "
             f"takes {len(names)} ({', '.join(names)}); nothing was written"
         )
+        said = {
+            "tableName": f"{quote_name_always(whole_name)} (nothing was written)",
+            "tableColumns": ", ".join(quote_name_always([each]) for each in names),
+            "dataColumns": ", ".join(quote_name_always([each]) for each in own),
+        }
+        of_many = "TOO_MANY" if len(own) > len(names) else "NOT_ENOUGH"
+        raise sparks_too(error, AnalysisException, f"{_ARITY}.{of_many}_DATA_COLUMNS", said)
     return rows if own == [*names] else rows.toDF(*names)
 
 
@@ -152,7 +162,8 @@ def in_order(rows: DataFrame, target: StatementTarget) -> DataFrame:
     Raises:
         SchemaMismatchError: there are more or fewer than the table has.
     """
-    return _by_position(_named_rows(rows, _columns(target.schema, None, {})), target)
+    names = _columns(target.schema, None, {})
+    return _by_position(_named_rows(rows, names, target.whole_name), target)
 
 
 def assigned_rows(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:

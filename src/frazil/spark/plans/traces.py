@@ -1,0 +1,68 @@
+"""What is told of errors to people who did not write Frazil: nothing of how Python is called."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+_BRIDGE: Final = re.compile(r"py4j|\$Proxy\d")
+_REFLECTION: Final = re.compile(r"^(java\.base/)?(jdk\.internal|java\.lang)\.reflect\.")
+_MOST: Final = 32
+"""So many exceptions of one are looked at: one that is its own cause has no end."""
+
+
+def cut_traces(jvm: Any, exception: Any) -> None:
+    """End the traces of a Java exception, and of those in it, where Python called Java.
+
+    What Spark did since is left; below are our objects that Spark called.
+    """
+    if not has_bridge(str(jvm.org.apache.spark.util.Utils.exceptionString(exception))):
+        return
+    arrays = jvm.java.util.Arrays
+    for each in _all_of(exception):
+        frames = each.getStackTrace()
+        texts = str(arrays.toString(frames))[1:-1].split(", ")
+        end = next((at for at, text in enumerate(texts) if has_bridge(text)), None)
+        if end is None:
+            continue
+        while end and _REFLECTION.match(texts[end - 1]):
+            end -= 1
+        each.setStackTrace(arrays.copyOfRange(frames, 0, end))
+
+
+def has_bridge(text: str) -> bool:
+    """Whether a text tells how Python is called."""
+    return _BRIDGE.search(text) is not None
+
+
+def _all_of(exception: Any) -> Iterator[Any]:
+    """Yield an exception, its causes, and what they suppress."""
+    waiting = [exception]
+    for _ in range(_MOST):
+        if not waiting:
+            return
+        each = waiting.pop()
+        yield each
+        waiting += [*each.getSuppressed(), *filter(None, [each.getCause()])]
+
+
+class _WithoutOwn(logging.Filter):
+    """Leaves out of py4j's log the errors that are raised in the virtual machine on purpose."""
+
+    def __init__(self, kind: type[BaseException]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is written."""
+        return not (record.exc_info and isinstance(record.exc_info[1], self._kind))
+
+
+def keep_out_of_the_log(kind: type[BaseException]) -> None:
+    """Have py4j not log errors of a class, which it does of all that its callers are answered."""
+    for name in ("py4j.clientserver", "py4j.java_gateway"):
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, _WithoutOwn) for each in logger.filters):
+            logger.addFilter(_WithoutOwn(kind))
