@@ -227,7 +227,7 @@ class Machine:
 
     def spark_error(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""
-        cut_traces(self.jvm, exception)
+        cut_traces(self.gateway, exception)
         return _OwnError(str(exception.getMessage()), exception)
 
     def py4j_error(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:

@@ -5,31 +5,36 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, Final
 
 _BRIDGE: Final = re.compile(r"py4j|\$Proxy\d")
 _REFLECTION: Final = re.compile(r"^(java\.base/)?(jdk\.internal|java\.lang)\.reflect\.")
+_FRAME: Final = "\tat "
 _MOST: Final = 32
 """So many exceptions of one are looked at: one that is its own cause has no end."""
 
 
-def cut_traces(jvm: Any, exception: Any) -> None:
+def cut_traces(gateway: Any, exception: Any) -> None:
     """End the traces of a Java exception, and of those in it, where Python called Java.
 
     What Spark did since is left; below are our objects that Spark called.
     """
-    if not has_bridge(str(jvm.org.apache.spark.util.Utils.exceptionString(exception))):
+    jvm = gateway.jvm
+    shown = jvm.org.apache.spark.util.Utils.exceptionString
+    if not has_bridge(str(shown(exception))):
         return
-    arrays = jvm.java.util.Arrays
     for each in _all_of(exception):
-        frames = each.getStackTrace()
-        texts = str(arrays.toString(frames))[1:-1].split(", ")
-        end = next((at for at, text in enumerate(texts) if has_bridge(text)), None)
+        said = str(shown(each)).removeprefix(str(each.toString())).lstrip("\n")
+        frames = [*takewhile(lambda line: line.startswith(_FRAME), said.splitlines())]
+        end = next((at for at, line in enumerate(frames) if has_bridge(line)), None)
         if end is None:
             continue
-        while end and _REFLECTION.match(texts[end - 1]):
+        while end and _REFLECTION.match(frames[end - 1].removeprefix(_FRAME)):
             end -= 1
-        each.setStackTrace(arrays.copyOfRange(frames, 0, end))
+        left = gateway.new_array(jvm.java.lang.StackTraceElement, end)
+        jvm.java.lang.System.arraycopy(each.getStackTrace(), 0, left, 0, end)
+        each.setStackTrace(left)
 
 
 def has_bridge(text: str) -> bool:

@@ -37,6 +37,7 @@ from frazil.spark.types import type_to_spark
 from frazil.spark.words import QUERIES, WordReader, words_of
 
 _ARITY: Final = "INSERT_COLUMN_ARITY_MISMATCH"
+_UNRESOLVED: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -73,6 +74,8 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     if not (reader.sees_one_of(*QUERIES) or reader.sees("(")):
         raise reader.error("a query is expected")
     given = _static(target, partition)
+    if columns is not None:
+        _check_names(columns, target.schema, context.spark)
     names = _columns(target.schema, columns, given)
     text = _with_defaults(reader.remaining_text(), target.schema, names)
     rows = query(context, f"{before}{text}")
@@ -139,6 +142,27 @@ def _columns(
     return tuple(f.name for f in schema.fields if f.name.lower() not in taken)
 
 
+def _check_names(columns: Sequence[str], schema: Schema, spark: SparkSession) -> None:
+    """Check that the columns that an INSERT lists are the table's."""
+    strict = is_case_sensitive(spark)
+    known = {f.name if strict else f.name.lower() for f in schema.fields}
+    for name in columns:
+        if (name if strict else name.lower()) not in known:
+            said = {
+                "objectName": quote_name_always([name]),
+                "proposal": ", ".join(quote_name_always([f.name]) for f in schema.fields),
+            }
+            error = _missing_column(name, schema)
+            raise sparks_too(error, AnalysisException, _UNRESOLVED, said)
+
+
+def _missing_column(name: str, schema: Schema) -> SchemaMismatchError:
+    known = ", ".join(f.name for f in schema.fields)
+    return SchemaMismatchError(
+        f"the table has no column {name!r}, only {known}; nothing was written"
+    )
+
+
 def _named_rows(rows: DataFrame, names: Sequence[str], whole_name: Sequence[str]) -> DataFrame:
     own = rows.schema.names
     if len(own) != len(names):
@@ -185,10 +209,7 @@ def assigned_rows(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataF
     for each, found in given:
         column = F.col(quote_name_always([each.name]))
         if found is None:
-            known = ", ".join(f.name for f in schema.fields)
-            raise SchemaMismatchError(
-                f"the table has no column {each.name!r}, only {known}; nothing was written"
-            )
+            raise _missing_column(each.name, schema)
         value = assignment.value(column, each.dataType, found, found.name)
         columns.append(value.alias(found.name))
     assignment.finish()
