@@ -63,6 +63,8 @@ def main(connect: str, thrift: str) -> None:
 
     listening = SparkListening(connect=int(connect), thrift=int(thrift), settings={})
     spark = local_session(config={"spark.ui.enabled": "false", **listening.spark_settings})
+    own = spark.newSession()
+    configured_lakes().attach(own)
     server = SparkServer(spark, configured_lakes().attach, listening)
     server.start()
     client = Client.builder.remote(f"sc://127.0.0.1:{connect}").create()
@@ -70,8 +72,6 @@ def main(connect: str, thrift: str) -> None:
         client.sql(text).collect()
     tell("Connect", lambda text: [tuple(row) for row in client.sql(text).collect()])
     tell("JDBC", Driver(spark._jvm, thrift).run)
-    own = spark.newSession()
-    configured_lakes().attach(own)
     tell(
         "attached",
         lambda text: [

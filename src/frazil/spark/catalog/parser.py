@@ -26,7 +26,7 @@ from frazil.spark.plans.machine import JavaObject, Machine, answers, holding_ans
 from frazil.spark.plans.relations import unresolved_names, written_names
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.functions.calls import may_call
-from frazil.spark.sql.mistakes import mistaken_plan
+from frazil.spark.sql.mistakes import is_unknown_column, mistaken_plan
 from frazil.spark.sql.statements.listing import StatementKind
 from frazil.spark.words import Word, begins_query
 
@@ -158,7 +158,8 @@ class LakeParser(JavaObject):
                 own = {each.name.lower() for each in found.table.metadata.schema.fields}
                 if any(own.isdisjoint(each) for each in unresolved_names(said)):
                     mistaken = mistaken_plan(context, text)
-                    return None if mistaken is None else mistaken[0]
+                    if mistaken is not None and is_unknown_column(mistaken[1]):
+                        return mistaken[0]
         return None
 
     def _rows(self, text: str) -> Any:

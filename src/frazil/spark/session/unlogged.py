@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import local
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -42,3 +43,10 @@ def errors_unlogged() -> Iterator[None]:
         yield
     finally:
         _DEPTH.count = before
+
+
+def log_as_pyspark(error: PySparkException) -> None:
+    """Log an error that was not logged as PySpark would have done it."""
+    log: Callable[[], None] | None = getattr(error, "_log_exception", None)
+    if log is not None:
+        log()

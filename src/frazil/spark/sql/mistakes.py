@@ -47,6 +47,10 @@ _CHANGES: Final = frozenset({"DeleteFromTable", "UpdateTable", "MergeIntoTable"}
 """What Spark analyses as a statement of its own: it says of each name whether it is there."""
 
 
+_OWN_WORDS: Final = frozenset({"DEFAULT", "EVOLUTION"})
+"""Where these stand Frazil finds more than Spark does over relations of ours."""
+
+
 @contextmanager
 def mistakes_as_sparks(context: SqlContext, text: str, args: Args) -> Iterator[None]:
     """Raise errors about the user's words as errors of Spark too.
@@ -122,7 +126,8 @@ def mistaken_plan(
         ParseException: of Spark.
         FrazilError: a name in it is nothing.
     """
-    if may_call(words_of(text)):
+    words = words_of(text)
+    if may_call(words) or not _OWN_WORDS.isdisjoint(word.keyword for word in words):
         return None
     bound = bind_query(context, text, args)
     if not isinstance(bound, BoundPlan) or _kind(bound.plan) not in _CHANGES:
@@ -152,6 +157,11 @@ def _over_no_rows(context: SqlContext, bound: BoundPlan) -> Any:
 
 def _kind(plan: Any) -> str:
     return str(plan.getClass().getSimpleName())
+
+
+def is_unknown_column(error: AnalysisException) -> bool:
+    """Return whether Spark says that there is no such column."""
+    return (error.getCondition() or "").startswith("UNRESOLVED_COLUMN")
 
 
 def _is_mistake(error: AnalysisException) -> bool:
