@@ -46,7 +46,6 @@ _ALIAS: Final = "SubqueryAlias"
 _CHANGES: Final = frozenset({"DeleteFromTable", "UpdateTable", "MergeIntoTable"})
 """What Spark analyses as a statement of its own: it says of each name whether it is there."""
 
-
 _OWN_WORDS: Final = frozenset({"DEFAULT", "EVOLUTION"})
 """Where these stand Frazil finds more than Spark does over relations of ours."""
 
@@ -104,8 +103,9 @@ def _mistake(
         found = mistaken_plan(context, text, args)
     except ParseException as refused:
         # What Spark's parser does not know may be right: words of Iceberg's, and values of ours.
+        is_syntax = isinstance(error, SqlSyntaxError) or refused.getCondition() == _SYNTAX
         is_known = not args and text.lstrip()[: len(_ALTERS)].upper() != _ALTERS
-        return refused if is_known else told
+        return refused if is_syntax and is_known else told
     except (FrazilError, PySparkException, Py4JError):
         return told
     return told if found is None else found[1]
