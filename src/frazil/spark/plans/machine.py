@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from threading import local
@@ -19,8 +20,7 @@ from frazil.spark.abilities import made_by, substitutes_parameters
 from frazil.spark.gateway_errors import Py4JError, Py4JJavaError
 from frazil.spark.plans.callback_connections import add_current_connection
 from frazil.spark.plans.sparks_errors import SparksToo, condition_of
-from frazil.spark.plans.traces import cut_traces, keep_out_of_the_log
-from frazil.spark.session.unlogged import errors_unlogged
+from frazil.spark.plans.traces import cut_traces, errors_unlogged, keep_out_of_the_log
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaClass, JavaPackage, is_instance_of
@@ -227,7 +227,9 @@ class Machine:
 
     def spark_error(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""
-        cut_traces(self.gateway, exception)
+        with suppress(Py4JError):
+            # Its words count, whatever its trace is.
+            cut_traces(self.gateway, exception)
         return _OwnError(str(exception.getMessage()), exception)
 
     def py4j_error(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:

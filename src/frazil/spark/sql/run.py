@@ -8,8 +8,8 @@ from itertools import pairwise
 from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError, UnsupportedError, ValidationError
+from frazil.spark.plans.traces import errors_unlogged
 from frazil.spark.session.facts import is_connect
-from frazil.spark.session.unlogged import errors_unlogged
 from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.mistakes import mistakes_as_sparks

@@ -30,8 +30,8 @@ from frazil.spark.plans.table_marks import (
     marks_in,
     with_hidden_columns,
 )
+from frazil.spark.plans.traces import errors_unlogged, log_as_pyspark
 from frazil.spark.scan import Scan
-from frazil.spark.session.unlogged import errors_unlogged, log_as_pyspark
 from frazil.spark.sql.context import LakeTable, NamedTable
 
 OPERATIONS: Final = (
