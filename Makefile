@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Where it is set, every process and every worker of Spark would compile its modules anew: seconds each.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check soak cells mutants lines versions interop catalogs record-sql bench plots conformance lint docs java postgres shells engines interop-engines interop-tools clean
+.PHONY: demo test check soak cells faces mutants lines versions interop catalogs record-sql bench plots conformance lint docs java postgres shells engines interop-engines interop-tools clean
 
 demo: .venv/.ready java
 	$(PY) examples/flights.py
@@ -42,6 +42,12 @@ soak: .venv/.ready .venv41/.ready java postgres
 # What each circle ran when it last ran as a whole, in tables; its run says at its end what is missing.
 cells: .venv/.ready
 	@$(PY) scripts/cells.py
+
+# The page of statements by face, of what each kind of statement does by each face: some minutes.
+faces: .venv/.ready java
+	rm -rf .circles/faces
+	FRAZIL_CIRCLES=.circles/faces $(PY) -m pytest -q tests/spark_catalog/test_catalog_faces.py
+	$(PY) scripts/cells.py --faces --records .circles/faces
 
 # Whether the first two circles find faults: src is broken in N places, one at a time. Beforehand, once
 # for a commit's src and tests, all their cases run to record which lines each of them ran.

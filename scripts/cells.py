@@ -290,9 +290,8 @@ def tables(ran: Collection[Ran]) -> Iterator[str]:
 PAGE: Final = ROOT / "docs" / "reference" / "faces.md"
 _RULES: Final = """# Statements by face
 
-Which kinds of [statements](../howto/sql.md) the cases of `make test` and `make check` ran, by the
-face that they came in by. `scripts/cells.py --faces` writes this page from the record of such a
-run.
+Which kinds of [statements](../howto/sql.md) cases ran, by the face that they came in by.
+`make faces` runs these cases, and writes this page from their record.
 
 - lake.sql: the method.
 - spark.sql: of an [attached session](../howto/attach.md). Four columns say more of it: after
@@ -326,7 +325,7 @@ def faces_page(ran: Iterable[Ran]) -> str:
     """The page of the statements that cases ran, by their faces."""
     kinds: dict[str, dict[str, str]] = defaultdict(dict)
     for each in ran:
-        if each.of("kind") == "statement" and each.circle in CIRCLES["check"]:
+        if each.of("kind") == "statement":
             cells = kinds[each.of("name")]
             for face in (each.of("face"), each.of("session")):
                 if cells.get(face) != "refused":

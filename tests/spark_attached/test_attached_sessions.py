@@ -97,6 +97,72 @@ def test_every_object_of_a_session_is_the_session(spark, lake, rows):
 
 
 @pytest.mark.check
+def test_a_session_made_before_the_lake_is_attached_does_not_know_it(spark, lake, rows):
+    """Neither then nor later; one of its own it does."""
+    lake.detach()
+    before = spark.newSession()
+    lake.attach(name="lake")
+    rows.writeTo("lake.db.t").create()
+    for each in (lambda: before.table("lake.db.t"), lambda: before.sql("SELECT * FROM lake.db.t")):
+        with pytest.raises(AnalysisException, match="lake"):
+            each()
+    own = frazil.Lake(before, lake.catalog)
+    own.attach(name="mine")
+    assert before.sql("SELECT * FROM mine.db.t").count() == 5
+    own.detach()
+    assert spark.table("lake.db.t").count() == 5
+
+
+SERVED = """
+import sys
+from pyspark.errors import AnalysisException
+import frazil
+from frazil.spark.catalog.sessions import serve_sessions
+from frazil.spark.local.session import local_session
+first = local_session(config={"spark.ui.enabled": "false", "spark.master": "local[1]"})
+before = first.newSession()
+for each in (first, before):
+    # A session gets its parser when it is first asked for anything.
+    each.sql("SELECT 1")
+lakes = []
+def attach(spark):
+    lakes.append(frazil.connect(spark, warehouse=sys.argv[1]))
+    lakes[-1].attach(name="lake")
+serve_sessions(first, attach)
+after = first.newSession()
+after.sql("CREATE NAMESPACE lake.db")
+after.sql("CREATE TABLE lake.db.t AS SELECT 1 AS id")
+again = after.newSession()
+def answer(session):
+    try:
+        return session.sql("SELECT * FROM lake.db.t").count()
+    except AnalysisException:
+        return "unknown"
+print("answers", [answer(each) for each in (first, before, after, again)])
+"""
+
+
+@pytest.mark.check
+def test_sessions_that_are_made_after_a_server_begins_know_its_lakes(tmp_path):
+    """Those of before are as they were."""
+    printed = run_program(SERVED, tmp_path / "lake", cwd=tmp_path)
+    assert "answers ['unknown', 'unknown', 1, 1]" in printed
+
+
+def test_a_view_of_a_dataframe_keeps_its_rows_and_one_of_sql_follows(spark, lake, rows):
+    """As Spark has it: a DataFrame is a plan of what was there, and a view's text is read again."""
+    rows.writeTo("lake.db.t").create()
+    spark.table("lake.db.t").createOrReplaceTempView("kept")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW follows AS SELECT * FROM lake.db.t")
+    count = "SELECT (SELECT count(*) FROM kept), (SELECT count(*) FROM follows)"
+    assert spark.sql(count).collect() == [(5, 5)]
+    spark.sql("INSERT INTO lake.db.t VALUES (9, 'new')")
+    assert spark.sql(count).collect() == [(5, 6)]
+    spark.sql("DELETE FROM lake.db.t")
+    assert spark.sql(count).collect() == [(5, 0)]
+
+
+@pytest.mark.check
 def test_threads(spark, lake, rows):
     rows.writeTo("lake.db.t").create()
 

@@ -21,7 +21,7 @@ def answer(s: object, step: str) -> object:
             return eval(step[3:], {**globals(), "s": s})
         return [list(row) for row in s.sql(step).collect()]
     except Exception as error:
-        return {"error": type(error).__name__, "text": str(error)[:2000]}
+        return {"error": type(error).__name__, "text": str(error)}
 
 
 def main(where: str, steps: str, folder: str = "") -> None:

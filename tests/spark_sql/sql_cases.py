@@ -51,6 +51,8 @@ KINDS = "kinds.test"
 FILES = sorted(path.name for path in RECORDED.glob("*.test") if path.name != KINDS)
 """The other ones."""
 _TELLS_MORE = ("apart", "args", "differs", "skips")
+MISTAKES = ("INSERT_COLUMN_ARITY_MISMATCH", "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN")
+"""Conditions of Java's errors whose class and condition Frazil's have too."""
 _SMALL = -6
 """A number whose first digit stands so far behind the point is written with an exponent."""
 
@@ -151,6 +153,7 @@ class Player:
         columns: tells the names and types of columns; None where the way has none.
         state: what must be the same after a refusal.
         known: values by the names that ``let`` gives.
+        raised: the last refusal.
     """
 
     sql: Callable[[str, Any], Any]
@@ -158,6 +161,7 @@ class Player:
     columns: Callable[[Any], str] | None = lambda found: columns_of(found)
     state: Callable[[], object] = lambda: None
     known: dict[str, str] = field(default_factory=dict)
+    raised: Exception | None = None
 
     def play(self, case: Case, where: str) -> None:
         """Run a case, and check what comes of it.
@@ -196,25 +200,41 @@ class Player:
 
     def _refused(self, case: Case, where: str) -> None:
         before = self.state()
+        self.raised = None
         said = self._said(case)
         assert said is not None, (where, "ran")
         if self.tells:
             kind, _, words = case.said.partition(" ")
             assert said.startswith(f"{kind}: "), (where, said)
             assert words in said, (where, said)
+        missing = self._not_sparks(case)
+        assert missing is None, (where, said, missing)
         assert self.state() == before, (where, "changed something")
+
+    def _not_sparks(self, case: Case) -> str | None:
+        """What an error is not that Spark's is, where the mistake is in the user's words."""
+        kind, _, condition = (case.columns or "").partition(" ")
+        if self.raised is None or not condition.startswith(MISTAKES):
+            return None
+        if kind not in [each.__name__ for each in type(self.raised).__mro__]:
+            return kind
+        own = getattr(self.raised, "getCondition", lambda: None)()
+        same = (own or "").partition(".")[0] == condition.partition(".")[0]
+        return None if same else f"{condition}, {own}"
 
     def _said(self, case: Case) -> str | None:
         """The class and the words of a refusal; None where there is none."""
         try:
             found = self.sql(self.text(case), case.args)
         except (FrazilError, PySparkException) as error:
+            self.raised = error
             said = f"{type(error).__name__}: {error}"
             assert "frazil_" not in said.replace("_frazil_", ""), said
             return said
         try:
             found.collect()
         except (FrazilError, PySparkException) as error:
+            self.raised = error
             return f"{type(error).__name__}: {error}"
         except Py4JJavaError as error:
             # PySpark has no class of its own for every error of the virtual machine.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.catalog.identifiers import parse_table_identifier, shown
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
+from frazil.errors import FrazilError
 from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.new_table import new_table_metadata
@@ -104,15 +106,19 @@ class CreateTable:
         return settings
 
     def _write(self, spark: SparkSession, rows: DataFrame, staged: StagedTable) -> list[DataFile]:
-        return write_data_files(
-            spark,
-            rows,
-            metadata=staged.metadata,
-            io=staged.io,
-            name=shown(staged.identifier),
-            options=self.options.options,
-            on_progress=self.options.on_progress,
-        )
+        try:
+            return write_data_files(
+                spark,
+                rows,
+                metadata=staged.metadata,
+                io=staged.io,
+                name=shown(staged.identifier),
+                options=self.options.options,
+                on_progress=self.options.on_progress,
+            )
+        except BaseException:
+            _remove_empty_folders(staged)
+            raise
 
     def _metadata(self, catalog: Catalog, schema: SchemaLike | None) -> TableMetadata:
         columns = schema_of(schema)
@@ -128,6 +134,13 @@ class CreateTable:
             properties=dict(self.properties or {}),
             format_version=self.format_version,
         )
+
+
+def _remove_empty_folders(staged: StagedTable) -> None:
+    """Remove the folders of a table that does not come to be, unless somebody has files there."""
+    with suppress(FrazilError):
+        for folder in (f"{staged.metadata.location}/data", staged.metadata.location):
+            staged.io.delete_empty_folder(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
@@ -23,12 +23,20 @@ from frazil.spark.catalog.queries import ROWS, NamedRows, plan_with_rows
 from frazil.spark.catalog.thrift.lists import LIST, list_rows
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.machine import JavaObject, Machine, answers, holding_answers
-from frazil.spark.plans.relations import written_names
+from frazil.spark.plans.relations import unresolved_names, written_names
+from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.mistakes import is_unknown_column, mistaken_plan
 from frazil.spark.sql.statements.listing import StatementKind
-from frazil.spark.words import begins_query
+from frazil.spark.words import Word, begins_query
 
 _SCRIPT: Final = "CompoundBody"
+_SPARKS_WORDS: Final = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
+"""Statements begin with these that Spark reads as Frazil does."""
+
+_NEWER_WORDS: Final = frozenset({"EVOLUTION", "REPLACE"})
+"""What Frazil reads in them and not every Spark."""
+
 _OF_FUNCTIONS: Final = "SQLFunction"
 """What the methods of Spark are called that have the body of a function parsed."""
 
@@ -113,11 +121,11 @@ class LakeParser(JavaObject):
             # A name within a text, as EXECUTE IMMEDIATE has it, is parsed when that is.
             return theirs()
         with own_statements(place.spark):
-            plan = _plan_by_spark(theirs, kind)
+            plan = _plan_by_spark(theirs, kind, words)
             text = self._with_values(text, values)
             if kind is StatementKind.CHANGE:
-                self._check_target(names, place, plan)
-                return command(self.machine, place.run, text)
+                mistaken = self._mistaken_plan(names, place, plan, text)
+                return mistaken or command(self.machine, place.run, text)
             if kind is StatementKind.CALL:
                 return rows_of_call(self.machine, place.run(text))
             # Functions of a lake are found in the text alone.
@@ -127,15 +135,32 @@ class LakeParser(JavaObject):
                 return frame._jdf.queryExecution().logical()
             return self._with_rows(place, plan, text, whole=whole)
 
-    def _check_target(self, names: SessionNames, place: SessionPlace, plan: Any) -> None:
-        """Check that the table that a statement changes is there, as Spark's analysis does."""
-        for parts in [] if plan is None else written_names(str(plan.toString())):
+    def _mistaken_plan(self, names: SessionNames, place: SessionPlace, plan: Any, text: str) -> Any:
+        """What Spark refuses by itself of a statement that names no such column; else None.
+
+        The table that a statement changes has to be there, as for Spark's analysis. Spark is asked
+        where the plan names what is no column of it.
+
+        Raises:
+            Py4JJavaError: of Spark, there is no such table.
+        """
+        said = "" if plan is None else str(plan.toString())
+        for parts in written_names(said):
             meant = names.lake_and_name(parts)
-            if meant is not None:
-                try:
-                    context_of(names, place.spark, names.lake_to_read(meant[0].name)).find(parts)
-                except NoSuchTableError as error:
-                    raise self.machine.not_found((meant[0].name, *meant[1])) from error
+            if meant is None:
+                continue
+            context = context_of(names, place.spark, names.lake_to_read(meant[0].name))
+            try:
+                found = context.find(parts)
+            except NoSuchTableError as error:
+                raise self.machine.not_found((meant[0].name, *meant[1])) from error
+            if isinstance(found, NamedTable):
+                own = {each.name.lower() for each in found.table.metadata.schema.fields}
+                if any(own.isdisjoint(each) for each in unresolved_names(said)):
+                    mistaken = mistaken_plan(context, text)
+                    if mistaken is not None and is_unknown_column(mistaken[1]):
+                        return mistaken[0]
+        return None
 
     def _rows(self, text: str) -> Any:
         place = self._place()
@@ -169,12 +194,19 @@ class LakeParser(JavaObject):
         implements: Final = ["org.apache.spark.sql.catalyst.parser.ParserInterface"]
 
 
-def _plan_by_spark(theirs: Callable[[], Any], kind: StatementKind) -> Any:
-    """Spark's own plan; None where its parser does not know the words of a lake's statement."""
+def _plan_by_spark(theirs: Callable[[], Any], kind: StatementKind, words: Sequence[Word]) -> Any:
+    """Spark's own plan; None where its parser does not know the words of a lake's statement.
+
+    Raises:
+        ParseException: of Spark, where it knows all words that such a statement can have.
+    """
     try:
         return theirs()
     except PySparkException:
-        if kind is StatementKind.SPARKS:
+        keys = {word.keyword for word in words}
+        if kind is StatementKind.SPARKS or (
+            words[0].keyword in _SPARKS_WORDS and not keys & _NEWER_WORDS
+        ):
             raise
         return None
 

@@ -17,7 +17,14 @@ from frazil.spark.attached.sessions import be_new, forget, names_of
 from frazil.spark.catalog.lake_catalog import LakeCatalog
 from frazil.spark.catalog.parser import LakeParser
 from frazil.spark.catalog.place import SessionPlace
-from frazil.spark.plans.machine import JavaObject, Machine, field_of, machine_of, value_of
+from frazil.spark.plans.machine import (
+    JavaObject,
+    Machine,
+    answers,
+    field_of,
+    machine_of,
+    value_of,
+)
 from frazil.spark.session.by_session import forget_session
 from frazil.spark.session.facts import is_stopped
 from frazil.spark.sql.parsers.spark_parser import OWN_PARSERS
@@ -59,6 +66,7 @@ class SessionParsers(JavaObject):
         self._context = spark.sparkContext
         self._attach = attach
 
+    @answers()
     def apply(self, session: Any, theirs: Any) -> Any:
         """Return the parser of a session, whose state is not yet made."""
         served = _Served(session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from threading import local
@@ -18,7 +19,8 @@ from frazil.later import later
 from frazil.spark.abilities import made_by, substitutes_parameters
 from frazil.spark.gateway_errors import Py4JError, Py4JJavaError
 from frazil.spark.plans.callback_connections import add_current_connection
-from frazil.spark.plans.sparks_errors import condition_of
+from frazil.spark.plans.sparks_errors import SparksToo, condition_of
+from frazil.spark.plans.traces import cut_traces, errors_unlogged, keep_out_of_the_log
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaClass, JavaPackage, is_instance_of
@@ -225,6 +227,9 @@ class Machine:
 
     def spark_error(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""
+        with suppress(Py4JError):
+            # Its words count, whatever its trace is.
+            cut_traces(self.gateway, exception)
         return _OwnError(str(exception.getMessage()), exception)
 
     def py4j_error(self, error: BaseException, declared: Sequence[str]) -> Py4JJavaError:
@@ -236,7 +241,10 @@ class Machine:
         """
         exception = getattr(error, "java_exception", getattr(error, "_origin", None))
         if exception is None:
-            return self.spark_error(self._own_exception(_text(error), None, declared))
+            made = self._told_exception(error, declared)
+            return self.spark_error(
+                made or self._own_exception(text_of_error(error), None, declared)
+            )
         name = str(exception.getClass().getSimpleName())
         if name in declared or self._is_a(exception, "java.lang.RuntimeException"):
             return self.spark_error(exception)
@@ -249,6 +257,18 @@ class Machine:
 
     def _is_a(self, exception: Any, kind: str) -> bool:
         return bool(is_instance_of(self.gateway, exception, kind))
+
+    def _told_exception(self, error: BaseException, declared: Sequence[str]) -> Any:
+        """An exception with Spark's own words for an error that is Spark's too; None for others."""
+        if not isinstance(error, SparksToo):
+            return None
+        said = error.getMessageParameters()
+        if not said:
+            return None
+        parameters = self.empty_map()
+        for key, value in said.items():
+            parameters = parameters.updated(key, value)
+        return self._of_spark(str(error.getCondition()), parameters, None, (), declared)
 
     def _own_exception(self, text: str, cause: Any, declared: Sequence[str]) -> Any:
         """An exception of Spark's with a text of ours."""
@@ -297,6 +317,7 @@ def machine_of(spark: SparkSession) -> Machine:
     """Return the virtual machine of a classic session, ready to call back."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    keep_out_of_the_log(_OwnError)
     for parameters in (gateway.python_parameters, gateway.callback_server_parameters):
         # Else an error is the text of a trace of Python.
         before = parameters.propagate_java_exceptions
@@ -394,7 +415,8 @@ def answers(*declared: str) -> Callable[[Call], Call]:
         @wraps(method)
         def call(self: Any, *args: Any) -> Any:
             try:
-                return method(self, *args)
+                with errors_unlogged():
+                    return method(self, *args)
             except Exception as error:
                 raise self.machine.py4j_error(error, declared) from error
 
@@ -403,8 +425,8 @@ def answers(*declared: str) -> Callable[[Call], Call]:
     return decorate
 
 
-def _text(error: BaseException) -> str:
-    """What a client reads of an error that is not Spark's."""
+def text_of_error(error: BaseException) -> str:
+    """Return what a client reads of an error that is not Spark's."""
     condition = condition_of(error)
     if condition is not None:
         return f"[{condition}] {error}"

@@ -26,6 +26,8 @@ _PLAIN: Final = re.compile(
 _WRITTEN: Final = re.compile(
     rf"'{RELATION} \[([^\[\],]+(?:, [^\[\],]+)*)\], \[__required_write_privileges__="
 )
+_NODE: Final = re.compile(r"^[ :|+-]*'?\w*")
+_UNRESOLVED: Final = re.compile(r"'([\w.`]+)")
 _SPECIAL: Final = re.compile(
     rf"{_TRAVEL}|'{RELATION} \[[^\n]*?\], \[(?!\]|__required_write_privileges__=)"
 )
@@ -78,6 +80,16 @@ def relations_in(machine: Machine, plan: Any, *, node_by_node: bool) -> list[Pla
 def written_names(text: str) -> list[tuple[str, ...]]:
     """Return the names of the tables that a plan writes to, in the text of the plan."""
     return [tuple(named.split(", ")) for named in _WRITTEN.findall(text)]
+
+
+def unresolved_names(text: str) -> list[frozenset[str]]:
+    """Return the parts of each name of a column in the text of a plan, in small letters."""
+    return [
+        frozenset(each.replace("`", "").lower().split("."))
+        for line in text.splitlines()
+        for each in _UNRESOLVED.findall(_NODE.sub("", line))
+        if not each.startswith("Unresolved")
+    ]
 
 
 def read_plan(plan: Any) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from frazil.errors import (
     FrazilError,
@@ -49,3 +49,52 @@ def sparks_errors() -> Iterator[None]:
 def condition_of(error: BaseException) -> str | None:
     """Return Spark's condition for an error of what is there and what is not; None for others."""
     return next((name for kind, name in _CONDITIONS if isinstance(error, kind)), None)
+
+
+class SparksToo(PySparkException):
+    """An error of a lake that is one of Spark's as well, with Spark's condition.
+
+    Each has the class of the lake's error and that of Spark's; see `sparks_too`.
+    """
+
+    def __init__(
+        self,
+        error: FrazilError,
+        kind: type[PySparkException],
+        condition: str,
+        parameters: Mapping[str, str],
+    ) -> None:
+        PySparkException.__init__(
+            self, message=str(error), errorClass=condition, messageParameters=dict(parameters)
+        )
+        self.args = error.args
+        self._made_of = (error, kind, condition, dict(parameters))
+
+    def __reduce__(self) -> Any:
+        return sparks_too, self._made_of
+
+
+def sparks_too(
+    error: FrazilError,
+    kind: type[PySparkException],
+    condition: str,
+    parameters: Mapping[str, str],
+) -> FrazilError:
+    """Return an error of a lake as one that is Spark's too.
+
+    Args:
+        kind: Spark's class.
+        condition: Spark's condition.
+        parameters: all that Spark's text of the condition names; or none, then it is not used.
+    """
+    made = _CLASSES.get((type(error), kind))
+    if made is None:
+        bases = (SparksToo, type(error), kind)
+        made = type(type(error).__name__, bases, {"__module__": type(error).__module__})
+        _CLASSES[type(error), kind] = made
+    both: FrazilError = made(error, kind, condition, parameters)
+    return both
+
+
+_CLASSES: Final[dict[tuple[type[FrazilError], type[PySparkException]], Any]] = {}
+"""The classes of errors of both kinds, each of which is called as the lake's."""

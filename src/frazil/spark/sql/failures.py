@@ -34,7 +34,7 @@ def in_the_users_words(
         yield
     except AnalysisException as error:
         said = _CONDITION.sub("", _renamed_text(without_plan(error), names))
-        place = _place(error, text, changes)
+        place = place_told(error, text, changes)
         raise AnalysisException(
             message=f"{said}{place}",
             errorClass=error.getCondition(),
@@ -96,7 +96,10 @@ def place_in_the_users_text(
     return at
 
 
-def _place(error: PySparkException, text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+def place_told(
+    error: PySparkException, text: str, changes: Sequence[tuple[int, int, str]] = ()
+) -> str:
+    """Return where in the user's text an error is about, as messages end; see above."""
     at = place_in_the_users_text(error, changes) if text else -1
     if at < 0:
         return ""

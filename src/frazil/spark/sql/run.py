@@ -8,9 +8,11 @@ from itertools import pairwise
 from pyspark.sql import DataFrame
 
 from frazil.errors import SqlSyntaxError, UnsupportedError, ValidationError
+from frazil.spark.plans.traces import errors_unlogged
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.mistakes import mistakes_as_sparks
 from frazil.spark.sql.parameters import (
     Args,
     with_frames,
@@ -37,12 +39,17 @@ def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
         args: values of ``:name`` by name, or of ``?`` in their order.
 
     Raises:
-        SqlSyntaxError: the statement cannot be read; nothing was done.
+        SqlSyntaxError: the statement cannot be read; nothing was done. It is a ParseException too.
         AnalysisException, ParseException: of Spark, where the mistake is in a query.
         FrazilError: what the method behind the statement raises.
     """
     if not isinstance(text, str):
         raise SqlSyntaxError(f"a statement is text, not {type(text).__name__}")
+    with errors_unlogged(), mistakes_as_sparks(context, text, args):
+        return _run(context, text, args)
+
+
+def _run(context: SqlContext, text: str, args: Args) -> DataFrame:
     if not is_connect(context.spark):
         text = with_variables(context.spark, text)
     text, frames = with_frames(context.spark, text, context.frames, first_of_a_query)

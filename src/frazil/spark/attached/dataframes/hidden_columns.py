@@ -30,6 +30,7 @@ from frazil.spark.plans.table_marks import (
     marks_in,
     with_hidden_columns,
 )
+from frazil.spark.plans.traces import errors_unlogged, log_as_pyspark
 from frazil.spark.scan import Scan
 from frazil.spark.sql.context import LakeTable, NamedTable
 
@@ -73,10 +74,13 @@ def with_hidden(
         AnalysisException: of Spark.
     """
     try:
-        made: DataFrame = plain(owner, *args, **kwargs)
+        with errors_unlogged():
+            made: DataFrame = plain(owner, *args, **kwargs)
     except AnalysisException as error:
-        found = _with_hidden_columns(names, session_of(owner), error)
+        with errors_unlogged():
+            found = _with_hidden_columns(names, session_of(owner), error)
         if found is None:
+            log_as_pyspark(error)
             raise
         return found
     return made
@@ -89,9 +93,11 @@ def column_of(names: SessionNames, plain: Plain, frame: Any, item: Any) -> Any:
         AnalysisException: of Spark.
     """
     try:
-        return plain(frame, item)
+        with errors_unlogged():
+            return plain(frame, item)
     except AnalysisException as error:
         if not isinstance(item, str) or not _is_of_hidden(error):
+            log_as_pyspark(error)
             raise
         column = _column(machine_of(frame.sparkSession), frame, item)
         try:

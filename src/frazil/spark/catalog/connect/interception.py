@@ -16,7 +16,13 @@ from frazil.spark.catalog.connect.requests import (
 )
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.shutdown import REFUSAL, Shutdown
-from frazil.spark.plans.machine import JavaObject, Machine, field_of, value_of
+from frazil.spark.plans.machine import (
+    JavaObject,
+    Machine,
+    field_of,
+    text_of_error,
+    value_of,
+)
 
 _SERVICE: Final = "spark.connect.SparkConnectService"
 _CALLS: Final = "org.sparkproject.connect.grpc.stub.ServerCalls"
@@ -49,7 +55,15 @@ class _Method(JavaObject):
         self._session = service.session
 
     def invoke(self, request: Any, observer: Any) -> None:
-        """Answer a request."""
+        """Answer a request; of an error of ours the client has the words."""
+        try:
+            self._answer(request, observer)
+        except Exception as error:
+            status = self.machine.jvm.org.sparkproject.connect.grpc.Status.INTERNAL
+            failure = status.withDescription(text_of_error(error)).asRuntimeException()
+            observer.onError(failure)
+
+    def _answer(self, request: Any, observer: Any) -> None:
         data = request.toByteArray()
         if self._service.shutdown.is_begun and begins_statement(data, self._kind):
             # Of UNAVAILABLE a client would try again, for minutes, what has lost its session.

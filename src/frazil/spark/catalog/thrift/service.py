@@ -18,8 +18,10 @@ from frazil.spark.plans.machine import (
     holding_answers,
     value_of,
 )
+from frazil.spark.plans.traces import has_bridge
 
 _BINARY: Final = "ThriftBinaryCLIService"
+_WITHOUT_STATUS: Final = "GetQueryId"
 _READS_ON: Final = 2_000
 """Milliseconds in which a client asks for the next rows of a result."""
 
@@ -36,13 +38,23 @@ class ListingService(JavaObject):
         if name.startswith("_") or name == "Java":
             raise AttributeError(name)
         method = getattr(self._theirs, name)
-        return partial(holding_answers(lambda _, *args: method(*args)), self)
+        if name == _WITHOUT_STATUS:
+            return partial(holding_answers(lambda _, *args: method(*args)), self)
+        return partial(holding_answers(lambda _, *args: self._without_bridge(method(*args))), self)
+
+    def _without_bridge(self, answer: Any) -> Any:
+        """An answer of Spark's, whose error has no lines of a trace that tell how Python called."""
+        status = answer.getStatus()
+        said = None if status is None else status.getInfoMessages()
+        if said is not None:
+            status.setInfoMessages([each for each in map(str, said) if not has_bridge(each)])
+        return answer
 
     @answers()
     def ExecuteStatement(self, request: Any) -> Any:
         """Begin a statement."""
         if not self._shutdown.is_begun:
-            return self._theirs.ExecuteStatement(request)
+            return self._without_bridge(self._theirs.ExecuteStatement(request))
         status = self._kinds.TStatus(self._kinds.TStatusCode.ERROR_STATUS)
         status.setErrorMessage(REFUSAL)
         return self._kinds.TExecuteStatementResp(status)

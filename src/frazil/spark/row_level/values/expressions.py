@@ -88,5 +88,6 @@ def _check_value(scope: DataFrame, value: Column, text: str) -> None:
 
 
 def _as_join(scope: DataFrame, condition: Column) -> None:
-    one = scope.sparkSession.range(1).select(F.lit(1).alias("_frazil_one"))
+    # It has no column, which Spark would propose in place of a wrong one.
+    one = scope.sparkSession.range(1).drop("id")
     scope.join(one, condition).schema  # noqa: B018 - asking for it is the analysis

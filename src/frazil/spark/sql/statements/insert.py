@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -19,6 +20,7 @@ from frazil.format.predicates.sql.quoting import (
     quote_name_always,
 )
 from frazil.format.schema import Schema
+from frazil.spark.plans.sparks_errors import sparks_too
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
@@ -34,6 +36,8 @@ from frazil.spark.sql.statements.target import (
 from frazil.spark.types import type_to_spark
 from frazil.spark.words import QUERIES, WordReader, words_of
 
+_ARITY: Final = "INSERT_COLUMN_ARITY_MISMATCH"
+_UNRESOLVED: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -70,11 +74,13 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     if not (reader.sees_one_of(*QUERIES) or reader.sees("(")):
         raise reader.error("a query is expected")
     given = _static(target, partition)
+    if columns is not None:
+        _check_names(columns, target.schema, context.spark)
     names = _columns(target.schema, columns, given)
     text = _with_defaults(reader.remaining_text(), target.schema, names)
     rows = query(context, f"{before}{text}")
     if not by_name:
-        rows = _by_position(_named_rows(rows, names), target)
+        rows = _by_position(_named_rows(rows, names, target.whole_name), target)
     for name, value in given.items():
         rows = rows.withColumn(name, F.expr(value))
     rows = assigned_rows(rows, target.schema, context.spark)
@@ -136,13 +142,41 @@ def _columns(
     return tuple(f.name for f in schema.fields if f.name.lower() not in taken)
 
 
-def _named_rows(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+def _check_names(columns: Sequence[str], schema: Schema, spark: SparkSession) -> None:
+    """Check that the columns that an INSERT lists are the table's."""
+    strict = is_case_sensitive(spark)
+    known = {f.name if strict else f.name.lower() for f in schema.fields}
+    for name in columns:
+        if (name if strict else name.lower()) not in known:
+            said = {
+                "objectName": quote_name_always([name]),
+                "proposal": ", ".join(quote_name_always([f.name]) for f in schema.fields),
+            }
+            error = _missing_column(name, schema)
+            raise sparks_too(error, AnalysisException, _UNRESOLVED, said)
+
+
+def _missing_column(name: str, schema: Schema) -> SchemaMismatchError:
+    known = ", ".join(f.name for f in schema.fields)
+    return SchemaMismatchError(
+        f"the table has no column {name!r}, only {known}; nothing was written"
+    )
+
+
+def _named_rows(rows: DataFrame, names: Sequence[str], whole_name: Sequence[str]) -> DataFrame:
     own = rows.schema.names
     if len(own) != len(names):
-        raise SchemaMismatchError(
+        error = SchemaMismatchError(
             f"the query has {len(own)} columns ({', '.join(own)}) and the insert "
             f"takes {len(names)} ({', '.join(names)}); nothing was written"
         )
+        said = {
+            "tableName": f"{quote_name_always(whole_name)} (nothing was written)",
+            "tableColumns": ", ".join(quote_name_always([each]) for each in names),
+            "dataColumns": ", ".join(quote_name_always([each]) for each in own),
+        }
+        of_many = "TOO_MANY" if len(own) > len(names) else "NOT_ENOUGH"
+        raise sparks_too(error, AnalysisException, f"{_ARITY}.{of_many}_DATA_COLUMNS", said)
     return rows if own == [*names] else rows.toDF(*names)
 
 
@@ -152,7 +186,8 @@ def in_order(rows: DataFrame, target: StatementTarget) -> DataFrame:
     Raises:
         SchemaMismatchError: there are more or fewer than the table has.
     """
-    return _by_position(_named_rows(rows, _columns(target.schema, None, {})), target)
+    names = _columns(target.schema, None, {})
+    return _by_position(_named_rows(rows, names, target.whole_name), target)
 
 
 def assigned_rows(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataFrame:
@@ -174,10 +209,7 @@ def assigned_rows(rows: DataFrame, schema: Schema, spark: SparkSession) -> DataF
     for each, found in given:
         column = F.col(quote_name_always([each.name]))
         if found is None:
-            known = ", ".join(f.name for f in schema.fields)
-            raise SchemaMismatchError(
-                f"the table has no column {each.name!r}, only {known}; nothing was written"
-            )
+            raise _missing_column(each.name, schema)
         value = assignment.value(column, each.dataType, found, found.name)
         columns.append(value.alias(found.name))
     assignment.finish()
