@@ -21,6 +21,7 @@ from frazil.spark.sql.identifiers import is_script, with_identifiers
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.results import empty_result, table_of
 from frazil.spark.sql.run import run_sql
+from frazil.spark.sql.statements.listing import CHANGES
 from frazil.spark.sql.statements.show import matches
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
 from frazil.spark.words import Word, WordReader, words_of
@@ -68,11 +69,7 @@ def run_statement(
         if names.may_be_in(named):
             sqlQuery, args = named, left
     words = _words(names, sqlQuery)
-    if (
-        words is None
-        or names.first_in(words) is None
-        or (_spark_knows(names) and _is_sparks(words))
-    ):
+    if words is None or names.first_in(words) is None or _goes_to_spark(names, words):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
     if words[0].keyword == "CALL":
@@ -95,6 +92,13 @@ def run_statement(
             return _on_a_lake(names, spark, text, args, {})
         finally:
             formatter.clear()
+
+
+def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
+    """Whether Spark runs a statement, and we what is of a lake in it: a change in a script."""
+    if is_script(words) and CHANGES.keys() & {word.keyword for word in words}:
+        return names.in_spark
+    return _spark_knows(names) and _is_sparks(words)
 
 
 def _spark_knows(names: SessionNames) -> bool:
