@@ -243,18 +243,19 @@ def test_a_change_that_is_explained_does_not_run(spark, lake, way, text, expecte
     assert (lake.load_table("db.t").metadata, lake.list_tables("db")) == before
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "INSERT INTO lake.db.t VALUES (5, 'e')",
-        "EXECUTE IMMEDIATE 'INSERT INTO lake.db.t VALUES (5, \\'e\\')'",
-    ],
-)
-def test_what_a_change_returned_does_not_run_it_again(spark, lake, text, capsys):
+RETURNED = [
+    ("INSERT INTO lake.db.t VALUES (5, 'e')", []),
+    # What Spark runs has a column of its commands.
+    ("EXECUTE IMMEDIATE 'INSERT INTO lake.db.t VALUES (5, \\'e\\')'", ["command_output"]),
+]
+
+
+@pytest.mark.parametrize(("text", "columns"), RETURNED)
+def test_what_a_change_returned_does_not_run_it_again(spark, lake, text, columns, capsys):
     found = spark.sql(text)
     found.explain()
     found.explain(mode="extended")
-    assert found.schema.names == []
+    assert found.schema.names == columns
     assert (found.collect(), found.collect(), found.count()) == ([], [], 0)
     assert rows(spark, "SELECT count(*) FROM lake.db.t.snapshots") == [(2,)]
 
