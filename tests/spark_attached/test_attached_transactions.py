@@ -1,10 +1,12 @@
-"""BEGIN, COMMIT and ROLLBACK of an attached session: statements and writers of a thread."""
+"""BEGIN, COMMIT and ROLLBACK of an attached session: statements and writers of all its threads."""
 
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 
 import pytest
 from pyspark.errors import AnalysisException
 
+import frazil
 from ci_share import one_in
 from frazil.errors import UnsupportedError, ValidationError
 
@@ -101,7 +103,7 @@ def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
     thread = Thread(target=lambda: seen.append(count(spark, "a")))
     thread.start()
     thread.join()
-    assert seen == [5]
+    assert seen == [10]
     with pytest.raises(ValidationError, match="one of the lake lake"):
         rows.writeTo("other.db.t").create()
     with pytest.raises(UnsupportedError, match="cannot hold a stream"):
@@ -112,6 +114,45 @@ def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
     assert spark.sql("SELECT count(*) FROM own_rows").collect()[0][0] == 5
     spark.catalog.dropTempView("own_rows")
     spark.sql("ROLLBACK")
+
+
+def test_a_transaction_is_the_sessions_and_no_other_ones(tables, spark, tmp_path):
+    """Its threads take turns in it; a thread may end what another one has begun."""
+    before = len(tables.load_table("db.a").metadata.snapshots)
+    own = spark.newSession()
+    with (
+        frazil.connect(own, warehouse=str(tmp_path / "lake")) as there,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        there.attach(name="lake")
+        spark.sql("BEGIN")
+        texts = [f"INSERT INTO lake.db.a VALUES ({number}, 'x')" for number in range(10, 14)]
+        list(pool.map(spark.sql, texts))
+        assert (count(spark, "a"), count(own, "a")) == (9, 5)
+        own.sql("DELETE FROM lake.db.b WHERE id = 1")
+        assert count(own, "b") == 4
+        with pytest.raises(ValidationError, match="no transaction is open"):
+            own.sql("COMMIT")
+        list(pool.map(spark.sql, ["COMMIT"]))
+        assert (count(spark, "a"), count(own, "a"), count(spark, "b")) == (9, 9, 4)
+        assert len(tables.load_table("db.a").metadata.snapshots) == before + 4
+
+
+SCRIPT = "BEGIN INSERT INTO lake.db.a VALUES (6, 'x'); DELETE FROM lake.db.b WHERE id = 1; END"
+
+
+@pytest.mark.parametrize("use", ["", "USE lake.db"])
+def test_a_script_and_what_it_runs_are_in_it(tables, spark, session, use):
+    session(spark__sql__scripting__enabled="true")
+    if use:
+        spark.sql(use)
+    spark.sql("BEGIN")
+    spark.sql(SCRIPT).collect()
+    spark.sql("EXECUTE IMMEDIATE 'DELETE FROM lake.db.a WHERE id = 5'").collect()
+    assert (count(spark, "a"), seen_by_others(tables, "a")) == (5, 5)
+    assert (count(spark, "b"), seen_by_others(tables, "b")) == (4, 5)
+    spark.sql("ROLLBACK")
+    assert (count(spark, "a"), count(spark, "b")) == (5, 5)
 
 
 ON_ANOTHER_LAKE = (

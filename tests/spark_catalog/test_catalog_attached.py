@@ -203,6 +203,127 @@ def test_a_change_runs_when_it_is_executed(spark, lake):
     assert rows(spark, "SELECT count(*) FROM lake.db.t.snapshots") == [(2,)]
 
 
+EXPLAINED = [
+    ("INSERT INTO lake.db.t VALUES (5, 'e')", "LocalTableScan"),
+    ("DELETE FROM lake.db.t AS x WHERE x.id = 1", "Filter"),
+    ("CALL lake.system.rewrite_data_files('db.t')", "ExternalCommand CALL"),
+    *in_circles(
+        [
+            (
+                "WITH w AS (SELECT 1L AS id) UPDATE lake.db.t SET n = 'x' WHERE id IN (TABLE w)",
+                "Join",
+            ),
+            ("UPDATE lake.db.t SET n = 'x'", "FileScan"),
+            (
+                "MERGE WITH SCHEMA EVOLUTION INTO lake.db.t t USING (SELECT 1 AS id) s "
+                "ON t.id = s.id WHEN MATCHED THEN DELETE",
+                "Filter",
+            ),
+            ("INSERT OVERWRITE lake.db.t (id) TABLE lake.db.t", "FileScan"),
+            (
+                "FROM lake.db.t INSERT INTO lake.db.t SELECT * INSERT INTO lake.db.t SELECT *",
+                "Scan",
+            ),
+            ("CREATE TABLE lake.db.more AS SELECT 1 AS id", "ExternalCommand CREATE"),
+            ("ALTER TABLE lake.db.t CREATE BRANCH b", "ExternalCommand ALTER"),
+        ],
+        test=1,
+    ),
+]
+
+
+@pytest.mark.parametrize("way", ["attached", "lake", "EXTENDED"])
+@pytest.mark.parametrize(("text", "expected"), EXPLAINED)
+def test_a_change_that_is_explained_does_not_run(spark, lake, way, text, expected):
+    before = (lake.load_table("db.t").metadata, lake.list_tables("db"))
+    if way == "lake":
+        text = text.replace("lake.", "")
+    mode = "EXTENDED " if way == "EXTENDED" else ""
+    sql = lake.sql if way == "lake" else spark.sql
+    [row] = sql(f"EXPLAIN {mode}{text}").collect()
+    assert "ExternalCommand" in row.plan
+    assert expected in row.plan
+    assert (lake.load_table("db.t").metadata, lake.list_tables("db")) == before
+
+
+RETURNED = [
+    ("INSERT INTO lake.db.t VALUES (5, 'e')", []),
+    # What Spark runs has a column of its commands.
+    ("EXECUTE IMMEDIATE 'INSERT INTO lake.db.t VALUES (5, \\'e\\')'", ["command_output"]),
+]
+
+
+@pytest.mark.parametrize(("text", "columns"), RETURNED)
+def test_what_a_change_returned_does_not_run_it_again(spark, lake, text, columns, capsys):
+    found = spark.sql(text)
+    found.explain()
+    found.explain(mode="extended")
+    assert found.schema.names == columns
+    assert (found.collect(), found.collect(), found.count()) == ([], [], 0)
+    assert rows(spark, "SELECT count(*) FROM lake.db.t.snapshots") == [(2,)]
+
+
+IDENTIFIERS = [
+    ("DELETE FROM IDENTIFIER(:t) WHERE id = :id", {"t": "lake.db.t", "id": 2}, [1, 3]),
+    ("DELETE FROM IDENTIFIER('lake.db' || '.t') WHERE id > 1", None, [1]),
+    (
+        "BEGIN DECLARE name STRING DEFAULT 'lake.db.t'; DELETE FROM IDENTIFIER(name) WHERE id = 1; "
+        "INSERT INTO IDENTIFIER(name) VALUES (4, 'd'); END",
+        None,
+        [2, 3, 4],
+    ),
+    (
+        "EXECUTE IMMEDIATE 'UPDATE IDENTIFIER(?) SET id = 8 WHERE id = ?' USING 'lake.db.t', 3",
+        None,
+        [1, 2, 8],
+    ),
+    *in_circles(
+        [
+            ("TRUNCATE TABLE IDENTIFIER(?)", ["lake.db.t"], []),
+            (
+                "INSERT INTO IDENTIFIER(named) SELECT max(id) + 1, 'e' FROM IDENTIFIER(named)",
+                None,
+                [1, 2, 3, 4],
+            ),
+            (
+                "MERGE INTO IDENTIFIER(named) t USING (SELECT 1 AS id) s ON t.id = s.id "
+                "WHEN MATCHED THEN DELETE",
+                None,
+                [2, 3],
+            ),
+        ],
+        test=0,
+    ),
+]
+
+
+@pytest.mark.parametrize("use", ["", "USE lake.db"])
+@pytest.mark.parametrize(("text", "args", "expected"), IDENTIFIERS)
+def test_names_that_expressions_say(spark, lake, session, use, text, args, expected):
+    if text.startswith("BEGIN") and pyspark.__version__ < "4.1":
+        pytest.skip("Spark 4.0 tells no variables of scripts")
+    session(spark__sql__scripting__enabled="true")
+    spark.sql("DECLARE OR REPLACE VARIABLE named STRING DEFAULT 'lake.db.t'")
+    if use:
+        spark.sql(use)
+    try:
+        spark.sql(text, args).collect()
+        assert sorted(row[0] for row in spark.sql("SELECT id FROM lake.db.t").collect()) == expected
+    finally:
+        spark.sql("USE spark_catalog.default")
+        spark.sql("DROP TEMPORARY VARIABLE named")
+
+
+def test_names_of_sparks_own_tables_that_expressions_say(spark, lake):
+    spark.sql("CREATE TABLE spark_catalog.default.of_spark (id INT) USING parquet")
+    try:
+        spark.sql("INSERT INTO IDENTIFIER('spark_catalog.default.of_spark') VALUES (1)")
+        spark.sql("INSERT INTO IDENTIFIER(?) SELECT max(id) FROM lake.db.t", ["default.of_spark"])
+        assert sorted(rows(spark, "SELECT * FROM IDENTIFIER('of_spark')")) == [(1,), (3,)]
+    finally:
+        spark.sql("DROP TABLE spark_catalog.default.of_spark")
+
+
 def test_a_plan_names_the_table(spark, lake):
     spark.sql("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id = 1")
     plan = spark.sql("EXPLAIN EXTENDED SELECT * FROM lake.db.t").collect()[0][0]
@@ -360,8 +481,9 @@ with frazil.connect(spark, warehouse="lake", name="lake") as lake:
     spark.sql("DELETE FROM lake.db.t WHERE id = 2")
     print(spark.sql("SELECT id FROM lake.db.t").collect()[0][0], spark.table("lake.db.t").count())
     print(spark.sql("EXECUTE IMMEDIATE 'SELECT * FROM lake.db.t'").collect()[0][0])
+    print(spark.sql("SELECT * FROM IDENTIFIER('lake.db.t')").collect()[0][0])
     try:
-        spark.sql("SELECT * FROM IDENTIFIER('lake.db.t')")
+        spark._jsparkSession.sql("SELECT * FROM lake.db.t")
     except Exception as error:
         print("NOT_FOUND" in str(error) or "REQUIRES_SINGLE_PART_NAMESPACE" in str(error))
 from frazil.spark.catalog.server import SparkListening, SparkServer
@@ -377,5 +499,5 @@ def test_threads_that_are_not_pinned(tmp_path):
     """Spark itself knows no lake there, methods and statements do; nothing is served."""
     variables = {"PYSPARK_PIN_THREAD": "false", "SPARK_LOCAL_IP": "127.0.0.1"}
     said = run_program(UNPINNED, cwd=tmp_path, variables=variables).splitlines()
-    assert said[:3] == ["1 1", "1", "True"]
-    assert "PYSPARK_PIN_THREAD" in said[3]
+    assert said[:4] == ["1 1", "1", "1", "True"]
+    assert "PYSPARK_PIN_THREAD" in said[4]

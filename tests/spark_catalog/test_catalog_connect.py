@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -331,6 +332,50 @@ def test_a_client_that_is_killed_has_committed_nothing(served, client, tmp_path)
     after = steps("SELECT id FROM lake.killed.t", "INSERT INTO lake.killed.t VALUES (3)")
     said = run_program(client, served.connect, after, cwd=tmp_path, variables=OF_NO_SPARK)
     assert [json.loads(line) for line in said.splitlines()] == [[[1]], []]
+
+
+SLOWLY = (
+    "INSERT INTO lake.while.t SELECT id + 10 FROM range(0, 2, 1, 1) "
+    "WHERE java_method('java.lang.Thread', 'sleep', CAST(1500 + id AS BIGINT)) IS NOT NULL"
+)
+
+
+@pytest.mark.parametrize("before", [(), ("USE lake", "BEGIN")], ids=["alone", "transaction"])
+def test_a_client_that_is_killed_while_a_statement_runs(served, client, tmp_path, before):
+    """The statement is committed whole or not at all; in a transaction it is not."""
+
+    def steps(*does):
+        place = tmp_path / f"{len(does)}.json"
+        place.write_text(json.dumps(does))
+        return place
+
+    made = (
+        "CREATE NAMESPACE IF NOT EXISTS lake.while",
+        "DROP TABLE IF EXISTS lake.while.t",
+        "CREATE TABLE lake.while.t (id BIGINT)",
+        "INSERT INTO lake.while.t VALUES (1)",
+    )
+    first = (*made, *before)
+    killed = steps(*first, SLOWLY)
+    with Program(client, served.connect, killed, cwd=tmp_path, variables=OF_NO_SPARK) as running:
+        running.wait_until(lambda: len(running.lines) == len(first))
+        assert [json.loads(line) for line in running.lines[-2:]] == [[], []]
+        time.sleep(1)
+    after = steps(
+        "py:__import__('time').sleep(6)",
+        "SELECT count(*), max(id) FROM lake.while.t",
+        "INSERT INTO lake.while.t VALUES (3)",
+        "USE lake",
+        "BEGIN",
+        "DELETE FROM lake.while.t WHERE id = 1",
+        "COMMIT",
+        "SELECT count(*) FROM lake.while.t",
+    )
+    said = run_program(client, served.connect, after, cwd=tmp_path, variables=OF_NO_SPARK)
+    _, seen, *others, last = [json.loads(line) for line in said.splitlines()]
+    whole = [[3, 11]]
+    assert seen in ([[[1, 1]]] if before else [[[1, 1]], whole]), seen
+    assert (others, last) == ([[]] * 5, [seen[0][:1]])
 
 
 # -- Hive's JDBC driver, whose classes are among PySpark's own: statements, lists and sessions -----

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import SqlSyntaxError, ValidationError
-from frazil.spark.catalog.commands import changes_after_ctes
 from frazil.spark.sql.parameters import with_frames, with_literals
 from frazil.spark.sql.qualifiers import with_short_qualifiers, without_qualifiers
 from frazil.spark.sql.statements.listing import (
     STATEMENTS,
     StatementKind,
+    changes_after_ctes,
     first_of_a_query,
     kind_by_first_word,
     statement_of,
@@ -201,6 +201,8 @@ def test_what_a_statement_becomes_inside_spark():
         ("WITH s AS (SELECT 1) DELETE FROM t WHERE id IN (SELECT * FROM s)", True),
         ("WITH RECURSIVE s (n) AS (SELECT 1), r AS (SELECT 2) MERGE INTO t USING s", True),
         ("WITH s AS (SELECT 1) SELECT * FROM s", False),
+        ("WITH s AS (SELECT 1) FROM s INSERT INTO t SELECT * INSERT OVERWRITE u SELECT *", True),
+        ("WITH s AS (SELECT 1) FROM s SELECT * ", False),
         # A name may be a word of a statement, also behind a sub-query.
         ("WITH s AS (SELECT 1) SELECT * FROM s JOIN (SELECT 2) comment", False),
         ("WITH s AS (SELECT 1) SELECT * FROM s JOIN (SELECT 2) merge", False),

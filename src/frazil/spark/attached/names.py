@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -21,11 +21,13 @@ from frazil.spark.sql.context import (
     LakeTable,
     NamedTable,
     NamedView,
+    OpenTransaction,
     SparksNameError,
     SqlContext,
     TableVersion,
 )
 from frazil.spark.words import Word, WordReader
+from frazil.table.conflicts.validation import Isolation
 
 RESERVED: Final = frozenset({SPARK_CATALOG, "global_temp", "session", "system"})
 """First parts of names that are Spark's, in small letters."""
@@ -85,7 +87,7 @@ class SessionNames:
 
     @property
     def lakes(self) -> Mapping[str, AttachedLake]:
-        """The lakes by their names, one as the transaction sees it that the thread has begun."""
+        """The lakes by their names, one as the transaction sees it that is open."""
         begun = self.begun_transaction
         if begun is None:
             return self.attached
@@ -93,7 +95,7 @@ class SessionNames:
 
     @property
     def begun_transaction(self) -> tuple[AttachedLake, JoinedTables] | None:
-        """The lake with a transaction that the thread has begun, and its tables in it."""
+        """The lake with an open transaction, and its tables in it."""
         for lake in self.attached.values():
             tables = lake.transactions.tables
             if tables is not None:
@@ -107,7 +109,7 @@ class SessionNames:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Have something changed, as a part of the transaction that the thread has begun.
+        """Have something changed, as a part of the transaction that is open.
 
         Raises:
             ValidationError: an earlier part of it has failed.
@@ -117,10 +119,10 @@ class SessionNames:
             yield
 
     def refuse_in_transaction(self, what: str) -> None:
-        """Check that the thread has no transaction open.
+        """Check that no transaction is open.
 
         Raises:
-            UnsupportedError: it has.
+            UnsupportedError: one is.
         """
         if self.begun_transaction is not None:
             raise UnsupportedError(
@@ -278,6 +280,22 @@ class AttachedContext(SqlContext):
         if self.transaction is not None and catalog is not self.catalog:
             raise _of_another_transaction(self.lake, self.name_of(catalog))
 
+    def _begin_of(self, catalog: Catalog) -> Callable[[Isolation], OpenTransaction] | None:
+        lake = self.names.attached.get(self.name_of(catalog))
+        return None if lake is None else lake.transactions.begin
+
+    def _in_transaction(self, catalog: Catalog, transaction: OpenTransaction) -> SqlContext:
+        lake = self.names.attached[self.name_of(catalog)]
+        joined = replace(lake, catalog=transaction.catalog)
+        return replace(
+            self,
+            names=replace(self.names, attached={**self.names.attached, lake.name: joined}),
+            lake=lake.name,
+            current=self.names.namespace if self.names.lake == lake.name else CurrentNamespace(),
+            catalog=transaction.catalog,
+            transaction=transaction,
+        )
+
     def find(self, parts: Identifier) -> NamedTable | NamedView | None:
         """Return what a name in a query means; None where it is Spark's, or a temporary view's.
 
@@ -339,7 +357,7 @@ def context_of(
         frames: rows and values that stand in the text as ``{name}``.
 
     Raises:
-        ValidationError: the thread has begun a transaction of another lake.
+        ValidationError: the open transaction is one of another lake.
     """
     current = names.namespace if names.lake == lake else CurrentNamespace()
     begun = names.begun_transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from contextlib import nullcontext
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,9 +17,11 @@ from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
+from frazil.spark.sql.identifiers import is_script, with_identifiers
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.results import empty_result, table_of
 from frazil.spark.sql.run import run_sql
+from frazil.spark.sql.statements.listing import CHANGES
 from frazil.spark.sql.statements.show import matches
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
 from frazil.spark.words import Word, WordReader, words_of
@@ -62,8 +64,12 @@ def run_statement(
             return _control(names, sqlQuery)
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
+    if not kwargs:
+        named, left = with_identifiers(spark, sqlQuery, args)
+        if names.may_be_in(named):
+            sqlQuery, args = named, left
     words = _words(names, sqlQuery)
-    if words is None or names.first_in(words) is None or (_goes_to_spark(names, words)):
+    if words is None or names.first_in(words) is None or _goes_to_spark(names, words):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
     if words[0].keyword == "CALL":
@@ -75,7 +81,9 @@ def run_statement(
         found = plain(spark, sqlQuery, args, **kwargs)
         names.use(None)
         return found
-    with sparks_errors(), names.change():
+    # The statements of a script are parts of a transaction, one by one.
+    part = nullcontext() if is_script(words) else names.change()
+    with sparks_errors(), part:
         if not kwargs or is_connect(spark):
             return _on_a_lake(names, spark, sqlQuery, args, kwargs)
         formatter = SQLStringFormatter(spark)
@@ -87,19 +95,18 @@ def run_statement(
 
 
 def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
-    """Whether Spark finds the lakes in a statement, which are those outside of a transaction.
-
-    A transaction is a thread's, and the virtual machine calls back in another one.
-    """
-    return _spark_knows(names) and _is_sparks(names, words)
+    """Whether Spark runs a statement, and we what is of a lake in it: a change in a script."""
+    if is_script(words) and CHANGES.keys() & {word.keyword for word in words}:
+        return names.in_spark
+    return _spark_knows(names) and _is_sparks(words)
 
 
 def _spark_knows(names: SessionNames) -> bool:
-    """Whether Spark itself finds the lakes, none of which is in use or in a transaction."""
-    return names.in_spark and names.lake is None and names.begun_transaction is None
+    """Whether Spark itself finds the lakes, none of which is in use."""
+    return names.in_spark and names.lake is None
 
 
-def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
+def _is_sparks(words: Sequence[Word]) -> bool:
     """Whether Spark runs a statement that names a lake, since it holds others.
 
     Spark does not know of a lake that USE has set when it looks for a name there.
@@ -107,11 +114,8 @@ def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
     keys = [word.keyword for word in words[:5]]
     if keys[0] in ("BEGIN", "EXECUTE", "DECLARE"):
         return True
-    if keys[0] == "CREATE" and _MADE_FOR_THE_SESSION.intersection(keys):
-        return "USING" not in keys and "GLOBAL" not in keys
-    return any(
-        one.keyword == "IDENTIFIER" and other.keyword == "(" for one, other in pairwise(words)
-    )
+    is_made = keys[0] == "CREATE" and bool(_MADE_FOR_THE_SESSION.intersection(keys))
+    return is_made and "USING" not in keys and "GLOBAL" not in keys
 
 
 def _control(names: SessionNames, text: str) -> DataFrame:

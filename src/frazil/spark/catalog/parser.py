@@ -14,7 +14,6 @@ from frazil.spark.catalog.commands import (
     is_of_pipelines,
     kind_of,
     rows_of_call,
-    text_explained,
     words_or_none,
 )
 from frazil.spark.catalog.own_statements import own_statements, parses_own_statement
@@ -26,6 +25,7 @@ from frazil.spark.plans.machine import JavaObject, Machine, answers, holding_ans
 from frazil.spark.plans.relations import unresolved_names, written_names
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.identifiers import is_script, may_say_names, with_identifiers
 from frazil.spark.sql.mistakes import is_unknown_column, mistaken_plan
 from frazil.spark.sql.statements.listing import StatementKind
 from frazil.spark.words import Word, begins_query
@@ -111,13 +111,24 @@ class LakeParser(JavaObject):
                 found: Any = list_rows(place, text)
                 return found._jdf.queryExecution().analyzed()
         names = place.names_now()
-        if (not names.may_be_in(text) and not controls(text)) or parses_own_statement(place.spark):
+        says_names = may_say_names(text)
+        if not (names.may_be_in(text) or says_names or controls(text)) or parses_own_statement(
+            place.spark
+        ):
             return theirs()
         words = words_or_none(text)
         if is_of_pipelines(words):
             return theirs()
+        if says_names and whole and not is_script(words):
+            with own_statements(place.spark):
+                named = with_identifiers(place.spark, self._with_values(text, values))[0]
+            if not names.may_be_in(named):
+                return theirs()
+            if not may_say_names(named):
+                plain = self._theirs.parsePlan
+                return self._parse(named, None, lambda: plain(named), whole=whole)
         kind = kind_of(names, text, words)
-        if kind is StatementKind.SPARKS and names.first_in(words) is None:
+        if kind is StatementKind.SPARKS and names.first_in(words) is None and not says_names:
             # A name within a text, as EXECUTE IMMEDIATE has it, is parsed when that is.
             return theirs()
         with own_statements(place.spark):
@@ -172,10 +183,6 @@ class LakeParser(JavaObject):
 
     def _with_rows(self, place: SessionPlace, plan: Any, text: str, *, whole: bool) -> Any:
         kind = plan.getClass().getSimpleName()
-        if kind == "ExplainCommand":
-            inner = text_explained(text)
-            if kind_of(place.names_now(), inner, words_or_none(inner)) is StatementKind.CHANGE:
-                return plan.copy(command(self.machine, place.run, inner), plan.mode())
         if kind == _SCRIPT:
             # Tables are read when a statement runs, after those before it: by the catalog.
             changes = changes_in_script(self.machine, place, plan)
@@ -230,7 +237,7 @@ def changes_in_script(machine: Machine, place: SessionPlace, plan: Any) -> list[
     found = []
     for statement in _statements(plan):
         text = _text(statement)
-        if text is None or not names.may_be_in(text):
+        if text is None or not (names.may_be_in(text) or may_say_names(text)):
             continue
         if kind_of(names, text, words_or_none(text)) in (StatementKind.CHANGE, StatementKind.CALL):
             changed = command(machine, place.run, text)

@@ -86,8 +86,6 @@ class SessionParsers(JavaObject):
         self._attach(spark)
         names = names_of(spark)
         assert names is not None
-        for lake in names.attached.values():
-            lake.transactions.belong_to_the_session()
         OWN_PARSERS.put(spark, theirs)
         place = place_of(self.machine, spark, names, follows_spark=True)
         add_catalogs(place)

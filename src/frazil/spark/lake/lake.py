@@ -418,7 +418,9 @@ class Lake(
         found = self._transactions.run(statement, args, frames)
         if found is not None:
             return found
-        context = SqlContext(self.spark, self.catalog, self._current, frames)
+        context = SqlContext(
+            self.spark, self.catalog, self._current, frames, begin=self._transactions.begin
+        )
         return run_sql(context, statement, args)
 
     # -- procedures ------------------------------------------------------------------------------

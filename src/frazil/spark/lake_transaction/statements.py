@@ -32,6 +32,8 @@ else:
 _CONTROL: Final = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:BEGIN|START|COMMIT|ROLLBACK)\b", re.IGNORECASE | re.DOTALL
 )
+_LONGEST_WAIT: Final = 3600.0
+"""For so many seconds a statement waits for another one of its transaction."""
 
 
 def controls(statement: object) -> bool:
@@ -47,11 +49,14 @@ def controls(statement: object) -> bool:
 
 
 class StatementTransactions:
-    """The open transaction of each thread.
+    """The open transaction of each thread, or the one of a session.
 
-    A thread is to a lake what a connection is to a database: statements of others are not in it.
-    After a statement that failed a transaction is only rolled back, so that no half of it is
+    What has it is to a lake what a connection is to a database: statements of others are not in
+    it. After a statement that failed a transaction is only rolled back, so that no half of it is
     committed.
+
+    Attributes:
+        begin: begins a transaction of an isolation that is none of these.
     """
 
     def __init__(
@@ -61,30 +66,30 @@ class StatementTransactions:
         current: CurrentNamespace,
     ) -> None:
         self._spark = spark
-        self._begin = begin
+        self.begin = begin
         self._current = current
         self._own: Any = threading.local()
-        self._running: threading.Lock | None = None
+        self._running: Any = None
         self._open: list[LakeTransaction] = []
         self._guard = threading.Lock()
 
     def belong_to_the_session(self) -> None:
-        """Have one transaction for all threads: a server's statements come on changing ones.
+        """Have one transaction for all threads, since statements of Spark's may run on any.
 
         Then one statement of it runs at a time, as at a connection of a database.
         """
         self._own = SimpleNamespace(failed=None)
-        self._running = threading.Lock()
+        self._running = threading.RLock()
 
     @property
     def current(self) -> LakeTransaction | None:
-        """The transaction that the thread has begun by a statement."""
+        """The transaction that a statement has begun."""
         found: LakeTransaction | None = getattr(self._own, "transaction", None)
         return found
 
     @property
     def tables(self) -> JoinedTables | None:
-        """The tables of the transaction that the thread has begun, while it is open."""
+        """The tables of the transaction that a statement has begun, while it is open."""
         transaction = self.current
         if transaction is None or not transaction.is_open:
             return None
@@ -167,12 +172,12 @@ class StatementTransactions:
 
     @contextmanager
     def _run_alone(self) -> Iterator[None]:
-        """Have nothing else of a transaction of all threads run."""
+        """Have nothing else of a transaction of all threads run; wait for what does."""
         running = self._running
         if running is None:
             yield
             return
-        if not running.acquire(blocking=False):
+        if not running.acquire(timeout=_LONGEST_WAIT):
             raise ValidationError(
                 "another statement of this session's transaction runs: wait for it, or begin a "
                 "transaction in a session of its own"
@@ -188,7 +193,7 @@ class StatementTransactions:
                 "a transaction is open already, and transactions are not nested: run COMMIT or "
                 "ROLLBACK first"
             )
-        tables = self._begin(isolation)
+        tables = self.begin(isolation)
         tables.of_one_thread = self._running is None
         made = LakeTransaction(tables, self._current)
         self._own.tables, self._own.transaction, self._own.failed = tables, made, None

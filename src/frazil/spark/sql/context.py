@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frazil.spark.creation import CreateTable
     from frazil.spark.table import Table
     from frazil.spark.transaction.table import TransactionTable
+    from frazil.table.conflicts.validation import Isolation
 else:
     Table = later("frazil.spark.table", "Table")
 
@@ -73,6 +74,19 @@ LakeTable: TypeAlias = "Table | TransactionTable"
 
 class OpenTransaction(Protocol):
     """The transaction that statements run in."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog with the changes so far."""
+        ...
+
+    def commit(self) -> None:
+        """Commit everything."""
+        ...
+
+    def rollback(self) -> None:
+        """Forget everything."""
+        ...
 
     def table(self, identifier: str | Sequence[str]) -> TransactionTable:
         """Return a table with the changes so far."""
@@ -215,6 +229,9 @@ class SqlContext:
         frames: rows and values that stand in the text as ``{name}``.
         scope: what names mean where the text is a view's; None where it is the user's.
         transaction: what the statements are part of; each is a commit where there is none.
+        begin: begins a transaction of an isolation for one statement alone.
+        loaded: the tables of a statement that reads each as it is first loaded; None where each
+            place of a name loads it.
     """
 
     spark: SparkSession
@@ -223,6 +240,8 @@ class SqlContext:
     frames: Mapping[str, Any] = field(default_factory=dict)
     scope: ViewScope | None = None
     transaction: OpenTransaction | None = None
+    begin: Callable[[Isolation], OpenTransaction] | None = None
+    loaded: dict[tuple[int, Identifier], LakeTable] | None = None
 
     @property
     def name(self) -> str:
@@ -417,9 +436,34 @@ class SqlContext:
         Raises:
             NoSuchTableError: there is none of that name.
         """
+        key = (id(catalog), identifier)
+        if self.loaded is not None and key in self.loaded:
+            return self.loaded[key]
+        found: LakeTable
         if self.transaction is not None and catalog is self.catalog:
-            return self.transaction.table(identifier)
-        return Table(self.spark, catalog, catalog.load_table(identifier))
+            found = self.transaction.table(identifier)
+        else:
+            found = Table(self.spark, catalog, catalog.load_table(identifier))
+        if self.loaded is not None:
+            self.loaded[key] = found
+        return found
+
+    def in_new_transaction(self, catalog: Catalog) -> SqlContext | None:
+        """Return the lake of a catalog as a statement sees it that is a transaction by itself.
+
+        None where the statement is part of one, or the catalog commits each table alone.
+        """
+        begin = self._begin_of(catalog)
+        if self.transaction is not None or not catalog.can(Capability.MULTI_TABLE_COMMITS):
+            return None
+        return None if begin is None else self._in_transaction(catalog, begin("snapshot"))
+
+    def _begin_of(self, catalog: Catalog) -> Callable[[Isolation], OpenTransaction] | None:
+        return self.begin if catalog is self.catalog else None
+
+    def _in_transaction(self, catalog: Catalog, transaction: OpenTransaction) -> SqlContext:
+        del catalog
+        return replace(self, catalog=transaction.catalog, transaction=transaction)
 
     def is_view(self, name: str) -> bool:
         """Whether a name is that of a temporary view, which goes before tables."""

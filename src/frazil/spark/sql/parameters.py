@@ -92,8 +92,26 @@ def with_versions(text: str, args: Args, *, spark: SparkSession | None = None) -
     words = words_of(text)
     if not args or not any(b.keyword == "OF" and a.text in ":?" for b, a in pairwise(words)):
         return text, args
+    return with_literals_at(text, args, lambda at: words[at - 1].keyword == "OF", spark=spark)
+
+
+def with_literals_at(
+    text: str, args: Args, is_meant: Callable[[int], bool], *, spark: SparkSession | None = None
+) -> tuple[str, Args]:
+    """Return a text with the values of some parameters in their places, and the other ones.
+
+    Args:
+        is_meant: tells of a parameter by the place of its first word among the words.
+
+    Raises:
+        ValidationError: a value has no literal.
+        SqlSyntaxError: there are more or fewer values than ``?`` in the text.
+    """
+    if not args:
+        return text, args
+    words = words_of(text)
     found = _parameters(words, args)
-    bound = [each for each in found if words[each.at - 1].keyword == "OF"]
+    bound = [each for each in found if is_meant(each.at)]
     for each in reversed(bound):
         text = each.put_into(text, _literal(each.value, spark), words)
     if isinstance(args, Mapping):

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame
 
-from frazil.errors import SqlSyntaxError, UnsupportedError, ValidationError
+from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.spark.plans.traces import errors_unlogged
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.identifiers import with_identifiers
 from frazil.spark.sql.mistakes import mistakes_as_sparks
 from frazil.spark.sql.parameters import (
     Args,
@@ -21,15 +22,18 @@ from frazil.spark.sql.parameters import (
 )
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
-from frazil.spark.sql.results import empty_result
+from frazil.spark.sql.results import empty_result, table_of
 from frazil.spark.sql.statements import insert, views
 from frazil.spark.sql.statements.listing import (
     CHANGES,
     after_ctes,
+    explained_change,
     first_of_a_query,
+    inserts_in,
+    rows_of_change,
     statement_of,
 )
-from frazil.spark.words import QUERIES, WordReader
+from frazil.spark.words import QUERIES, WordReader, words_of
 
 
 def run_sql(context: SqlContext, text: str, args: Args = None) -> DataFrame:
@@ -53,6 +57,7 @@ def _run(context: SqlContext, text: str, args: Args) -> DataFrame:
     if not is_connect(context.spark):
         text = with_variables(context.spark, text)
     text, frames = with_frames(context.spark, text, context.frames, first_of_a_query)
+    text, args = with_identifiers(context.spark, text, args)
     reader = WordReader(text)
     if reader.is_done:
         raise SqlSyntaxError("the statement is empty")
@@ -69,8 +74,8 @@ def _run(context: SqlContext, text: str, args: Args) -> DataFrame:
     first = reader.words[0].keyword
     before, kind = after_ctes(reader) if first == "WITH" else ("", first)
     if (first in QUERIES or first in ("(", "")) and kind not in CHANGES:
-        if kind == "FROM" and _inserts(reader):
-            return _run_insert(context, text, args)
+        if kind == "FROM" and inserts_in(reader.words):
+            return _run_inserts(context, text, args)
         text, args = with_versions(text, args, spark=context.spark)
         return query(context, text, args)
     bound = _with_literals(context, reader, args)
@@ -91,38 +96,33 @@ def _with_literals(context: SqlContext, reader: WordReader, args: Args) -> str:
     return with_literals(reader.text, args, spark=context.spark, first=first)
 
 
-def _inserts(reader: WordReader) -> list[int]:
-    """Where a statement that begins as a query says INSERT INTO or OVERWRITE, among its words."""
-    depth = 0
-    found = []
-    for at, (word, after) in enumerate(pairwise(reader.words)):
-        depth += (word.keyword == "(") - (word.keyword == ")")
-        if depth == 0 and word.keyword == "INSERT" and after.keyword in ("INTO", "OVERWRITE"):
-            found.append(at)
-    return found
-
-
-def _run_insert(context: SqlContext, text: str, args: Args) -> DataFrame:
-    """Run ``FROM … INSERT …``: its rows are those of the FROM and of what follows the INSERT.
-
-    Raises:
-        UnsupportedError: there are several, and one of them is into the lake.
-    """
+def _run_inserts(context: SqlContext, text: str, args: Args) -> DataFrame:
+    """Run ``FROM … INSERT …``: rows are those of the FROM and of what follows each INSERT."""
     bound = _with_literals(context, WordReader(text), args)
-    places = _inserts(WordReader(bound))
-    readers = [WordReader(bound) for _ in places]
-    for reader, place in zip(readers, places, strict=True):
-        reader.at = place
-    if not any(insert.is_into_the_lake(context, reader) for reader in readers):
+    words = WordReader(bound).words
+    starts = [words[place].start for place in inserts_in(words)]
+    texts = [bound[start:stop] for start, stop in pairwise([*starts, len(bound)])]
+    if all(insert.catalog_of_insert(context, WordReader(each)) is None for each in texts):
         return passed_on(context, text, args)
-    if len(readers) > 1:
-        raise UnsupportedError(
-            "a statement inserts once into a table of the lake: write one for each INSERT"
-        )
-    for reader, place in zip(readers, places, strict=True):
-        reader.at = place
-        insert.insert(context, reader, bound[: reader.place])
+    insert.insert_each(context, bound[: starts[0]], texts)
     return empty_result(context.spark)
+
+
+def _plan_of_change(context: SqlContext, explain: str, text: str) -> DataFrame | None:
+    """The plan of a statement that changes something, which is not run; None where it is Spark's.
+
+    Args:
+        explain: the EXPLAIN before it.
+    """
+    words = words_of(text)
+    if words[0].keyword != "FROM" and any(context.is_of_spark((w.text,)) for w in words[:6]):
+        return None
+    said = [f"== Command ==\nExternalCommand {text}"]
+    for rows in rows_of_change(text):
+        found = _run_other(context, WordReader(f"{explain} {rows}"))
+        if found is not None:
+            said.append(str(found.collect()[0][0]))
+    return table_of(context.spark, ("plan",), [("\n\n".join(said),)])
 
 
 def _run_other(context: SqlContext, reader: WordReader) -> DataFrame | None:
@@ -130,6 +130,10 @@ def _run_other(context: SqlContext, reader: WordReader) -> DataFrame | None:
     statement = statement_of(reader.words)
     if statement is None:
         return None
+    if statement.words == "EXPLAIN":
+        change = explained_change(reader.text)
+        if change is not None:
+            return _plan_of_change(context, *change)
     found = statement.run(context, reader)
     if found is None or isinstance(found, bool):
         return None if statement.has_rows or found is False else empty_result(context.spark)

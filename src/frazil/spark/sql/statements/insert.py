@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Final
 
 from pyspark.errors import AnalysisException
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
+from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     SchemaMismatchError,
     UnsupportedError,
@@ -24,8 +27,13 @@ from frazil.spark.plans.sparks_errors import sparks_too
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
-from frazil.spark.sql.context import SparksNameError, SqlContext
-from frazil.spark.sql.query import query
+from frazil.spark.sql.context import (
+    NamedView,
+    OpenTransaction,
+    SparksNameError,
+    SqlContext,
+)
+from frazil.spark.sql.query import passed_on, query
 from frazil.spark.sql.statements.target import (
     StatementTarget,
     default_text,
@@ -47,6 +55,51 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     Args:
         before: the CTEs that stand before the statement.
     """
+    prepared_insert(context, reader, before)()
+
+
+def insert_each(context: SqlContext, before: str, inserts: Sequence[str]) -> None:
+    """Run the INSERTs of one FROM, whose rows are of the same moment.
+
+    Those into tables of a lake are one commit where its catalog commits several.
+
+    Args:
+        before: what stands before the first one.
+        inserts: each of them.
+    """
+    context = replace(context, loaded={})
+    into = [(text, catalog_of_insert(context, WordReader(text))) for text in inserts]
+    catalogs = {id(each): each for _, each in into if each is not None}
+    are_one = len(catalogs) == 1 and len(inserts) > 1
+    alone = context.in_new_transaction(*catalogs.values()) if are_one else None
+    with nullcontext() if alone is None else _committed(alone.transaction):
+        context = alone or context
+        acts = [
+            prepared_insert(context, WordReader(text), before)
+            for text, catalog in into
+            if catalog is not None
+        ]
+        for text, catalog in into:
+            if catalog is None:
+                passed_on(context, f"{before}{text}")
+        for act in acts:
+            act()
+
+
+@contextmanager
+def _committed(transaction: OpenTransaction | None) -> Iterator[None]:
+    """Commit a transaction at the end of the block; after an error nothing of it is."""
+    assert transaction is not None
+    try:
+        yield
+    except BaseException:
+        transaction.rollback()
+        raise
+    transaction.commit()
+
+
+def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Callable[[], None]:
+    """Return what runs an INSERT, of the rows that its query has now."""
     reader.expect("INSERT")
     overwrites = reader.takes("OVERWRITE")
     if not overwrites:
@@ -60,7 +113,7 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
         raise reader.error("IF NOT EXISTS after PARTITION is not supported; leave it out")
     by_name = reader.takes("BY", "NAME")
     columns = None
-    if reader.sees("(") and not _is_query(reader):
+    if reader.sees("(") and not sees_query(reader):
         columns = names_inside(reader)
     if not by_name:
         by_name = reader.takes("BY", "NAME")
@@ -84,40 +137,50 @@ def insert(context: SqlContext, reader: WordReader, before: str) -> None:
     for name, value in given.items():
         rows = rows.withColumn(name, F.expr(value))
     rows = assigned_rows(rows, target.schema, context.spark)
-    port, options = target.table.port, target.options
-    with expressions.views():
-        if where is not None:
-            Overwrite(rows=rows, where=where, options=options).run(port)
-        elif replaced is not None:
-            _check_replaced(target, replaced)
-            OverwritePartitions(rows=rows, options=options).run(port)
-        elif not overwrites:
-            Append(rows=rows, options=options).run(port)
-        elif is_dynamic(context.spark):
-            OverwritePartitions(rows=rows, options=options).run(port)
-        else:
-            conditions = [f"{quote_name_always([n])} <=> {value}" for n, value in given.items()]
-            where = " AND ".join(conditions) or None
-            Overwrite(rows=rows, where=where, options=options).run(port)
+    options = target.options
+    command: Append | Overwrite | OverwritePartitions
+    if where is not None:
+        command = Overwrite(rows=rows, where=where, options=options)
+    elif replaced is not None:
+        _check_replaced(target, replaced)
+        command = OverwritePartitions(rows=rows, options=options)
+    elif not overwrites:
+        command = Append(rows=rows, options=options)
+    elif is_dynamic(context.spark):
+        command = OverwritePartitions(rows=rows, options=options)
+    else:
+        conditions = [f"{quote_name_always([n])} <=> {value}" for n, value in given.items()]
+        command = Overwrite(rows=rows, where=" AND ".join(conditions) or None, options=options)
+
+    def run() -> None:
+        with expressions.views():
+            command.run(target.table.port)
+
+    return run
 
 
-def is_into_the_lake(context: SqlContext, reader: WordReader) -> bool:
-    """Return whether the INSERT that is next is into a table of the lake; goes past its name."""
+def catalog_of_insert(context: SqlContext, reader: WordReader) -> Catalog | None:
+    """Return the catalog that the INSERT that is next writes to; None of Spark's own."""
     reader.expect("INSERT")
     if not reader.takes("OVERWRITE"):
         reader.expect("INTO")
     if reader.sees_one_of("DIRECTORY", "LOCAL"):
-        return False
+        return None
     reader.takes("TABLE")
-    return context.find(reader.names("the name of a table")) is not None
+    found = context.find(reader.names("the name of a table"))
+    if isinstance(found, NamedView):
+        return found.catalog
+    return None if found is None else found.table.catalog
 
 
-def _is_query(reader: WordReader) -> bool:
+def sees_query(reader: WordReader) -> bool:
+    """Return whether parentheses are next with a query, not with names, which may be its words."""
     inner = WordReader(reader.text, reader.words)
     inner.at = reader.at
     while inner.takes("("):
         pass
-    return inner.sees_one_of(*QUERIES)
+    is_name = inner.sees_after_one(",") or inner.sees_after_one(")")
+    return reader.sees("(") and inner.sees_one_of(*QUERIES) and not is_name
 
 
 def _partition_spec(reader: WordReader) -> dict[str, str | None]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from pyspark.sql import DataFrame
 
+from frazil.errors import SqlSyntaxError
 from frazil.spark.procedures.call import call
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.statements import (
@@ -22,7 +24,7 @@ from frazil.spark.sql.statements import (
     temporary_views,
     views,
 )
-from frazil.spark.words import Word, WordReader
+from frazil.spark.words import QUERIES, Word, WordReader, words_of
 
 RunChange: TypeAlias = Callable[[SqlContext, WordReader, str], None]
 """Runs a statement that changes rows; gets the text of its CTEs as well."""
@@ -110,6 +112,8 @@ STATEMENTS: Final = (
 """Of several that fit the first is meant."""
 
 _KINDS: Final = {each.first_word: each.kind for each in reversed(STATEMENTS)}
+_SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "FUNCTIONS", "VARIABLE"})
+_OF_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION", "VARIABLE", "GLOBAL"})
 _BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
 
 
@@ -125,6 +129,37 @@ def kind_by_first_word(word: str) -> StatementKind:
     return StatementKind.CHANGE if word in CHANGES else _KINDS.get(word, StatementKind.SPARKS)
 
 
+def kind_of_statement(text: str, words: Sequence[Word]) -> StatementKind:
+    """Return what a statement becomes, by its first words."""
+    keys = [word.keyword for word in words[:5]] or [""]
+    first = keys[0]
+    if first == "WITH":
+        return StatementKind.CHANGE if changes_after_ctes(text) else StatementKind.SPARKS
+    if first == "FROM":
+        return StatementKind.CHANGE if inserts_in(words) else StatementKind.SPARKS
+    if first == "CREATE":
+        return StatementKind.SPARKS if _OF_THE_SESSION & set(keys) else StatementKind.CHANGE
+    if first == "DROP" and keys[1:2] and keys[1] in _OF_THE_SESSION:
+        return StatementKind.SPARKS
+    if first == "EXPLAIN":
+        return StatementKind.SHOWN if explained_change(text) else StatementKind.SPARKS
+    kind = kind_by_first_word(first)
+    of_spark = _SPARKS & set(keys) or "QUERY" in keys[1:2]
+    return StatementKind.SPARKS if kind is StatementKind.SHOWN and of_spark else kind
+
+
+def explained_change(text: str) -> tuple[str, str] | None:
+    """Return an EXPLAIN and the statement after it, of one that changes something; else None."""
+    reader = WordReader(text)
+    reader.expect("EXPLAIN")
+    for word in ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST"):
+        reader.takes(word)
+    inner = text[reader.place :]
+    kind = kind_of_statement(inner, words_of(inner))
+    is_change = kind in (StatementKind.CHANGE, StatementKind.CALL)
+    return (text[: reader.place], inner) if is_change else None
+
+
 def first_of_a_query(words: Sequence[Word]) -> int:
     """Return from which word on a statement may hold expressions: where its query begins.
 
@@ -135,6 +170,72 @@ def first_of_a_query(words: Sequence[Word]) -> int:
         return 0
     places = (at for at, word in enumerate(words) if word.keyword in _BEGINS_A_QUERY)
     return next(places, len(words))
+
+
+def rows_of_change(text: str) -> list[str]:
+    """Return queries of the rows that a statement writes, or looks for to change them."""
+    reader = WordReader(text.rstrip().removesuffix(";"))
+    before = after_ctes(reader)[0] if reader.sees("WITH") else ""
+    if reader.sees("FROM"):
+        starts = [reader.words[at].start for at in inserts_in(reader.words)]
+        stops = [*starts[1:], len(reader.text)]
+        head = reader.text[: starts[0]]
+        return [
+            f"{head}{_query_of_insert(reader.text[start:stop])}"
+            for start, stop in zip(starts, stops, strict=True)
+        ]
+    if reader.sees("INSERT"):
+        return [before + _query_of_insert(reader.text[reader.place :])]
+    if reader.takes("DELETE", "FROM"):
+        return [f"{before}SELECT * FROM {reader.remaining_text()}"]  # noqa: S608
+    if reader.takes("UPDATE"):
+        target = reader.text_to("SET")
+        reader.text_to("WHERE")
+        return [f"{before}SELECT * FROM {target} {reader.remaining_text()}"]  # noqa: S608
+    if not reader.takes("MERGE"):
+        return []
+    reader.takes("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INTO")
+    target = reader.text_to("USING")
+    reader.expect("USING")
+    source = reader.text_to("WHEN")
+    return [f"{before}SELECT * FROM {target} JOIN {source}"]  # noqa: S608
+
+
+def _query_of_insert(text: str) -> str:
+    """The query of an INSERT, or what of it follows a FROM."""
+    reader = WordReader(text)
+    reader.expect("INSERT")
+    reader.word("INTO")
+    reader.takes("TABLE")
+    reader.names("the name of a table")
+    while not (reader.is_done or reader.sees_one_of(*QUERIES) or insert.sees_query(reader)):
+        if reader.sees("("):
+            reader.inner_reader()
+        else:
+            reader.word("a query")
+    return reader.remaining_text()
+
+
+def inserts_in(words: Sequence[Word]) -> list[int]:
+    """Return where a statement that begins as a query says INSERT INTO or OVERWRITE."""
+    depth = 0
+    found = []
+    for at, (word, after) in enumerate(pairwise(words)):
+        depth += (word.keyword == "(") - (word.keyword == ")")
+        if depth == 0 and word.keyword == "INSERT" and after.keyword in ("INTO", "OVERWRITE"):
+            found.append(at)
+    return found
+
+
+def changes_after_ctes(text: str) -> bool:
+    """Return whether a statement that begins with CTEs changes rows after them."""
+    reader = WordReader(text)
+    try:
+        kind = after_ctes(reader)[1]
+    except SqlSyntaxError:
+        return False
+    return kind in CHANGES or (kind == "FROM" and bool(inserts_in(reader.words)))
 
 
 def after_ctes(reader: WordReader) -> tuple[str, str]:

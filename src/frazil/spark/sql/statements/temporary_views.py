@@ -129,13 +129,7 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
     modes = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
     mode = next((each for each in modes if reader.takes(each)), "SIMPLE")
     head, text = reader.text[begin : reader.place], reader.remaining_text()
-    words = words_of(text)
-    if words and words[0].keyword in ("INSERT", "DELETE", "UPDATE", "MERGE"):
-        raise UnsupportedError(
-            f"EXPLAIN of {words[0].keyword} is not there for tables of the lake; explain the query "
-            "that it is made of"
-        )
-    if not is_only_a_query(words):
+    if not is_only_a_query(words_of(text)):
         # To look which rows it needs would run it.
         return None
     bound = bind_query(context, text)
