@@ -47,9 +47,9 @@ FUNCTIONS: Final = _words(
 
 METADATA_TABLES: Final = _words(
     """
-    all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files
-    entries files history manifests metadata_log_entries partitions position_deletes refs
-    snapshots
+    all_data_files all_delete_files all_entries all_files all_manifests changes data_files
+    delete_files entries files history manifests metadata_log_entries partitions position_deletes
+    refs snapshots
     """
 )
 

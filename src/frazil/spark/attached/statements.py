@@ -18,10 +18,10 @@ from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
 from frazil.spark.sql.parameters import Args
-from frazil.spark.sql.results import empty_result, table_of
+from frazil.spark.sql.results import empty_result, matches, table_of
 from frazil.spark.sql.run import run_sql
-from frazil.spark.sql.statements.show import matches
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
+from frazil.spark.sql.statements.temporary_views import caches_a_query
 from frazil.spark.words import Word, WordReader, words_of
 
 _SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
@@ -63,7 +63,7 @@ def run_statement(
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
     words = _words(names, sqlQuery)
-    if words is None or names.first_in(words) is None or (_goes_to_spark(names, words)):
+    if words is None or names.first_in(words) is None or _goes_to_spark(names, sqlQuery, words):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
     if words[0].keyword == "CALL":
@@ -86,12 +86,12 @@ def run_statement(
             formatter.clear()
 
 
-def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
+def _goes_to_spark(names: SessionNames, text: str, words: Sequence[Word]) -> bool:
     """Whether Spark finds the lakes in a statement, which are those outside of a transaction.
 
     A transaction is a thread's, and the virtual machine calls back in another one.
     """
-    return _spark_knows(names) and _is_sparks(names, words)
+    return _spark_knows(names) and _is_sparks(text, words)
 
 
 def _spark_knows(names: SessionNames) -> bool:
@@ -99,7 +99,7 @@ def _spark_knows(names: SessionNames) -> bool:
     return names.in_spark and names.lake is None and names.begun_transaction is None
 
 
-def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
+def _is_sparks(text: str, words: Sequence[Word]) -> bool:
     """Whether Spark runs a statement that names a lake, since it holds others.
 
     Spark does not know of a lake that USE has set when it looks for a name there.
@@ -107,6 +107,8 @@ def _is_sparks(names: SessionNames, words: Sequence[Word]) -> bool:
     keys = [word.keyword for word in words[:5]]
     if keys[0] in ("BEGIN", "EXECUTE", "DECLARE"):
         return True
+    if keys[0] == "CACHE":
+        return caches_a_query(text)
     if keys[0] == "CREATE" and _MADE_FOR_THE_SESSION.intersection(keys):
         return "USING" not in keys and "GLOBAL" not in keys
     return any(

@@ -18,12 +18,13 @@ from frazil.spark.sql.statements.listing import (
     after_ctes,
     kind_by_first_word,
 )
+from frazil.spark.sql.statements.temporary_views import caches_a_query
 from frazil.spark.words import Word, WordReader, words_of
 
 Run = Callable[[str], DataFrame]
 """Runs a statement on the lakes of a session."""
 
-_SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "FUNCTIONS", "VARIABLE"})
+_SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "VARIABLE"})
 _OF_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION", "VARIABLE", "GLOBAL"})
 
 
@@ -45,6 +46,8 @@ def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementK
         return StatementKind.CHANGE if inserts else StatementKind.SPARKS
     if first == "CREATE":
         return StatementKind.SPARKS if _OF_THE_SESSION & set(keys) else StatementKind.CHANGE
+    if first == "CACHE":
+        return StatementKind.SPARKS if caches_a_query(text) else StatementKind.CHANGE
     if first == "DROP" and keys[1:2] and keys[1] in _OF_THE_SESSION:
         return StatementKind.SPARKS
     kind = kind_by_first_word(first)

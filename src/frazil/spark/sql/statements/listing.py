@@ -104,6 +104,7 @@ STATEMENTS: Final = (
     ListedStatement("TRUNCATE", changes.truncate),
     ListedStatement("USE", tables.use, StatementKind.SPARKS),
     ListedStatement("CACHE", temporary_views.cache, StatementKind.SPARKS),
+    ListedStatement("UNCACHE", temporary_views.uncache),
     ListedStatement("COMMENT", tables.comment),
     ListedStatement("REFRESH", tables.refresh, StatementKind.SPARKS),
 )
