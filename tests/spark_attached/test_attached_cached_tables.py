@@ -121,7 +121,11 @@ def test_a_named_query_follows_its_table(spark, lake):
     assert is_kept(spark.sql("SELECT * FROM kept"))
     spark.sql("INSERT INTO lake.db.t VALUES (9, 'i')")
     assert spark.sql("SELECT count(*) FROM kept").collect()[0][0] == 5
+    assert is_kept(spark.sql("SELECT * FROM kept"))
+    lake.load_table("db.t").delete("id = 9")
+    assert spark.table("kept").count() == 4
     spark.sql("UNCACHE TABLE kept")
+    assert is_empty(spark)
     spark.sql("DROP VIEW kept")
 
 

@@ -16,12 +16,13 @@ from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, con
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.results import empty_result, matches, table_of
 from frazil.spark.sql.run import run_sql
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
-from frazil.spark.sql.statements.temporary_views import caches_a_query
+from frazil.spark.sql.statements.temporary_views import name_of_cached_query
 from frazil.spark.words import Word, WordReader, words_of
 
 _SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
@@ -62,9 +63,13 @@ def run_statement(
             return _control(names, sqlQuery)
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
+    if names.in_spark:
+        CachedTables.of(spark).follow(spark)
     words = _words(names, sqlQuery)
     if words is None or names.first_in(words) is None or _goes_to_spark(names, sqlQuery, words):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
+        if words is not None and words[0].keyword == "CACHE":
+            CachedTables.of(spark).note_query(spark, str(name_of_cached_query(sqlQuery)))
         return found
     if words[0].keyword == "CALL":
         names.refuse_in_transaction("a CALL")
@@ -108,7 +113,7 @@ def _is_sparks(text: str, words: Sequence[Word]) -> bool:
     if keys[0] in ("BEGIN", "EXECUTE", "DECLARE"):
         return True
     if keys[0] == "CACHE":
-        return caches_a_query(text)
+        return name_of_cached_query(text) is not None
     if keys[0] == "CREATE" and _MADE_FOR_THE_SESSION.intersection(keys):
         return "USING" not in keys and "GLOBAL" not in keys
     return any(

@@ -18,7 +18,7 @@ from frazil.spark.sql.statements.listing import (
     after_ctes,
     kind_by_first_word,
 )
-from frazil.spark.sql.statements.temporary_views import caches_a_query
+from frazil.spark.sql.statements.temporary_views import name_of_cached_query
 from frazil.spark.words import Word, WordReader, words_of
 
 Run = Callable[[str], DataFrame]
@@ -47,7 +47,8 @@ def kind_of(names: SessionNames, text: str, words: Sequence[Word]) -> StatementK
     if first == "CREATE":
         return StatementKind.SPARKS if _OF_THE_SESSION & set(keys) else StatementKind.CHANGE
     if first == "CACHE":
-        return StatementKind.SPARKS if caches_a_query(text) else StatementKind.CHANGE
+        has_query = name_of_cached_query(text) is not None
+        return StatementKind.SPARKS if has_query else StatementKind.CHANGE
     if first == "DROP" and keys[1:2] and keys[1] in _OF_THE_SESSION:
         return StatementKind.SPARKS
     kind = kind_by_first_word(first)

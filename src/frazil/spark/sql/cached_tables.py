@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
+from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.new_columns import with_new_columns
@@ -47,9 +48,15 @@ class _CachedTable:
 
 @dataclass(frozen=True, slots=True)
 class CachedTables:
-    """The tables of one application of Spark, whose sessions share what is kept."""
+    """What one application of Spark keeps, whose sessions share it.
+
+    Attributes:
+        known: tables.
+        queries: the rows of queries over tables, by the names of their temporary views.
+    """
 
     known: dict[Hashable, _CachedTable] = field(default_factory=dict)
+    queries: dict[str, DataFrame] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @classmethod
@@ -109,6 +116,25 @@ class CachedTables:
         if found is None:
             return read()
         return found if is_connect(spark) else with_new_columns(found)
+
+    def note_query(self, spark: SparkSession, view: str) -> None:
+        """Note a temporary view whose rows Spark keeps."""
+        with self.lock:
+            self.queries[view] = spark.table(quote_name_always([view]))
+
+    def follow(self, spark: SparkSession) -> None:
+        """Keep the rows of a session's queries anew, where their tables have changed since."""
+        with self.lock:
+            for view, rows in list(self.queries.items()):
+                level = rows.storageLevel
+                if level == _NOTHING or not spark.catalog.tableExists(quote_name_always([view])):
+                    del self.queries[view]
+                    rows.unpersist()
+                elif rows.sparkSession is spark:
+                    now = spark.table(quote_name_always([view]))
+                    if now.storageLevel == _NOTHING:
+                        rows.unpersist()
+                        self.queries[view] = now.persist(level)
 
 
 _ALL: Final[WeakKeyDictionary[object, CachedTables]] = WeakKeyDictionary()

@@ -358,7 +358,8 @@ class SqlContext:
         """Return what a name in a query means; None where it is nothing of the lake.
 
         Raises:
-            NoSuchTableError: the name begins with the catalog's, and there is no such table.
+            NoSuchTableError: the name begins with the catalog's or with a table's, and there is
+                nothing of that name.
         """
         if self.is_of_spark(parts):
             return None
@@ -374,7 +375,8 @@ class SqlContext:
             found = self.find_in(self.catalog, candidate)
             if found is not None:
                 return found
-        if own is not parts:
+        is_after_a_table = len(own) > 2 and self._table(self.catalog, own[:-1]) is not None
+        if own is not parts or is_after_a_table:
             raise NoSuchTableError(f"there is no table {shown(whole)} in {self.name}")
         return None
 

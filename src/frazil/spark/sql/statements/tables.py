@@ -291,6 +291,10 @@ def drop_table(context: SqlContext, reader: WordReader) -> None:
         else:
             drop_and_tell(context.catalog, name)
     except (NoSuchTableError, NoSuchNamespaceError):
+        if isinstance(context.find_in(context.catalog, name), NamedTable):
+            raise ValidationError(
+                f"{'.'.join(name)} cannot be dropped: it shows what the table has"
+            ) from None
         if not if_exists or context.catalog.view_exists(name):
             raise
 

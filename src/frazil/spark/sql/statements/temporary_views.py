@@ -112,14 +112,14 @@ def _begin_of_cache(reader: WordReader) -> tuple[bool, Identifier, Mapping[str, 
     return lazy, names, options
 
 
-def caches_a_query(text: str) -> bool:
-    """Return whether a CACHE TABLE gives a query a name."""
+def name_of_cached_query(text: str) -> str | None:
+    """Return the name that a CACHE TABLE gives a query; None where it has none."""
     reader = WordReader(text)
     try:
-        _begin_of_cache(reader)
+        names = _begin_of_cache(reader)[1]
     except SqlSyntaxError:
-        return False
-    return not reader.is_done
+        return None
+    return None if reader.is_done else names[-1]
 
 
 def keep_table(
