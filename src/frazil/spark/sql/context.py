@@ -375,10 +375,15 @@ class SqlContext:
             found = self.find_in(self.catalog, candidate)
             if found is not None:
                 return found
-        is_after_a_table = len(own) > 2 and self._table(self.catalog, own[:-1]) is not None
-        if own is not parts or is_after_a_table:
+        if own is not parts or self._follows_a_table(own):
             raise NoSuchTableError(f"there is no table {shown(whole)} in {self.name}")
         return None
+
+    def _follows_a_table(self, parts: Identifier) -> bool:
+        """Whether the last part of a name stands after that of a table of the lake."""
+        if len(parts) < 3 or self.is_catalog(parts[0]):
+            return False
+        return self._table(self.catalog, parts[:-1]) is not None
 
     def with_options(
         self, named: NamedTable | NamedView, options: Mapping[str, str]
