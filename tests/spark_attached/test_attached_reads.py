@@ -176,8 +176,10 @@ def test_the_catalog(tables, spark):
     assert catalog.getDatabase("lake.db").catalog == "lake"
     catalog.refreshTable("lake.db.u")
     assert not catalog.isCached("lake.db.u")
-    with pytest.raises(UnsupportedError, match=r"cache\(\)"):
-        catalog.cacheTable("lake.db.u")
+    catalog.cacheTable("lake.db.u")
+    assert catalog.isCached("lake.db.u")
+    catalog.uncacheTable("lake.db.u")
+    assert not catalog.isCached("lake.db.u")
     for missing in (catalog.getTable, catalog.listColumns):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
             missing("lake.db.no")
