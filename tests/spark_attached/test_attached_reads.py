@@ -176,8 +176,10 @@ def test_the_catalog(tables, spark):
     assert catalog.getDatabase("lake.db").catalog == "lake"
     catalog.refreshTable("lake.db.u")
     assert not catalog.isCached("lake.db.u")
-    with pytest.raises(UnsupportedError, match=r"cache\(\)"):
-        catalog.cacheTable("lake.db.u")
+    catalog.cacheTable("lake.db.u")
+    assert catalog.isCached("lake.db.u")
+    catalog.uncacheTable("lake.db.u")
+    assert not catalog.isCached("lake.db.u")
     for missing in (catalog.getTable, catalog.listColumns):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
             missing("lake.db.no")
@@ -326,3 +328,27 @@ def test_lost_files_of_sparks_own_tables_are_sparks_error(lake, rows, tmp_path, 
     with pytest.raises(Exception, match="FILE_NOT_EXIST") as told:
         plain.collect()
     assert not isinstance(told.value, FrazilError)
+
+
+def test_options_of_readers_of_changes(tables, lake, spark):
+    """Between which snapshots, by the Java runtime's names."""
+    first = lake.load_table("db.t").current_snapshot
+    spark.sql("DELETE FROM lake.db.t WHERE id = 1")
+    spark.sql("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id = 2")
+    options = {
+        "start-snapshot-id": (first.snapshot_id, {"DELETE", "INSERT"}, 2),
+        "end-snapshot-id": (first.snapshot_id, {"INSERT"}, 1),
+        "start-timestamp": (first.timestamp_ms, {"DELETE", "INSERT"}, 2),
+        "end-timestamp": (first.timestamp_ms, {"INSERT"}, 1),
+    }
+    for option, (value, kinds, snapshots) in options.items():
+        found = spark.read.option(option, value).table("lake.db.t.changes")
+        assert {row[0] for row in found.select("_change_type").collect()} == kinds
+        assert found.select("_change_ordinal").distinct().count() == snapshots
+        text = f"SELECT * FROM db.t.changes WITH (`{option}` = '{value}')"
+        assert lake.sql(text).count() == found.count()
+    assert spark.read.format("iceberg").load("lake.db.t.changes").count() > 7
+    with pytest.raises(ConfigurationError, match="start-snapshot-id"):
+        spark.read.option("tag", "one").table("lake.db.t.changes")
+    with pytest.raises(FrazilError, match="no snapshot 77"):
+        spark.read.option("start-snapshot-id", 77).table("lake.db.t.changes")

@@ -333,6 +333,7 @@ NOT_IN_A_TRANSACTION = {
     "ALTER VIEW": "a transaction cannot change views",
     "DROP VIEW db.": "a transaction cannot drop views",
     "CALL": "a transaction cannot hold a CALL",
+    "CACHE LAZY TABLE": "a transaction cannot keep the rows",
 }
 
 FACES = [

@@ -11,13 +11,13 @@ from pyspark.sql.catalog import CatalogMetadata, Database
 from pyspark.sql.catalog import Column as CatalogColumn
 from pyspark.sql.catalog import Table as CatalogTable
 from pyspark.sql.types import StructType
+from pyspark.storagelevel import StorageLevel
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.protocol import Capability
 from frazil.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
-    UnsupportedError,
     ValidationError,
 )
 from frazil.format.partitions.transforms import BucketTransform
@@ -28,9 +28,11 @@ from frazil.spark.attached.names import AttachedLake, SessionNames, context_of
 from frazil.spark.attached.statements import Plain, run_statement, use
 from frazil.spark.creation import CreateTable
 from frazil.spark.plans.sparks_errors import sparks_errors
+from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.context import NamedTable, NamedView
-from frazil.spark.sql.statements.show import matches
+from frazil.spark.sql.results import matches
 from frazil.spark.sql.statements.tables import format_properties, without_told
+from frazil.spark.sql.statements.temporary_views import keep_table
 from frazil.spark.types import type_to_spark
 
 
@@ -244,16 +246,37 @@ def _refresh_table(
             plain(catalog, tableName)
 
 
-def _refuse_cache(
-    names: SessionNames, plain: Plain, catalog: Any, tableName: str, *args: Any, **kwargs: Any
-) -> Any:
+def _cache_table(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+    storageLevel: StorageLevel | None = None,
+) -> None:
     with sparks_errors():
-        if _find_named(names, catalog, tableName) is None:
-            return plain(catalog, tableName, *args, **kwargs)
-    raise UnsupportedError(
-        f"{tableName} is a table of a lake: keep its rows with DataFrame.cache(), or a query with "
-        "CACHE TABLE name AS"
-    )
+        found = _find_named(names, catalog, tableName)
+        parts = names.parts_of(tableName)
+        meant = None if parts is None else names.lake_and_name(parts)
+        if found is None or parts is None or meant is None:
+            plain(catalog, tableName, *([] if storageLevel is None else [storageLevel]))
+            return
+        level = StorageLevel.MEMORY_AND_DISK_DESER if storageLevel is None else storageLevel
+        lake = names.lake_to_read(meant[0].name)
+        keep_table(context_of(names, catalog._sparkSession, lake), parts, found, level, lazy=True)
+
+
+def _uncache_table(
+    names: SessionNames,
+    plain: Plain,
+    catalog: Any,
+    tableName: str,
+) -> None:
+    with sparks_errors():
+        found = _find_named(names, catalog, tableName)
+    if isinstance(found, NamedTable):
+        CachedTables.of(catalog._sparkSession).forget(found)
+    elif found is None:
+        plain(catalog, tableName)
 
 
 def _is_cached(
@@ -264,7 +287,9 @@ def _is_cached(
 ) -> bool:
     with sparks_errors():
         found = _find_named(names, catalog, tableName)
-    return False if found is not None else bool(plain(catalog, tableName))
+    if isinstance(found, NamedTable):
+        return CachedTables.of(catalog._sparkSession).has(found)
+    return found is None and bool(plain(catalog, tableName))
 
 
 def _by_statement(
@@ -353,8 +378,8 @@ CATALOG_METHODS: Final[Sequence[tuple[str, Ours]]] = (
     ("getTable", _get_table),
     ("listColumns", _list_columns),
     ("refreshTable", _refresh_table),
-    ("cacheTable", _refuse_cache),
-    ("uncacheTable", _refuse_cache),
+    ("cacheTable", _cache_table),
+    ("uncacheTable", _uncache_table),
     ("isCached", _is_cached),
     ("createTable", _create_table),
     ("dropTable", _by_statement(_drop_table)),

@@ -16,6 +16,7 @@ from frazil.spark.attached.dataframes.java_options import Given, asked_version
 from frazil.spark.lake_transaction.statements import StatementTransactions
 from frazil.spark.lake_transaction.tables import JoinedTables
 from frazil.spark.sql.context import (
+    CHANGES,
     SPARK_CATALOG,
     CurrentNamespace,
     LakeTable,
@@ -328,6 +329,8 @@ class AttachedContext(SqlContext):
         """
         if isinstance(named, NamedView):
             return named
+        if named.metadata_table == CHANGES:
+            return SqlContext.with_options(self, named, options)
         given = Given()
         for key, value in options.items():
             given.note(key, value)

@@ -16,14 +16,15 @@ from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, con
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
 from frazil.spark.sql.identifiers import is_script, with_identifiers
 from frazil.spark.sql.parameters import Args
-from frazil.spark.sql.results import empty_result, table_of
+from frazil.spark.sql.results import empty_result, matches, table_of
 from frazil.spark.sql.run import run_sql
 from frazil.spark.sql.statements.listing import CHANGES
-from frazil.spark.sql.statements.show import matches
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
+from frazil.spark.sql.statements.temporary_views import name_of_cached_query
 from frazil.spark.words import Word, WordReader, words_of
 
 _SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
@@ -64,13 +65,17 @@ def run_statement(
             return _control(names, sqlQuery)
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
+    if names.in_spark:
+        CachedTables.of(spark).follow(spark)
     if not kwargs:
         named, left = with_identifiers(spark, sqlQuery, args)
         if names.may_be_in(named):
             sqlQuery, args = named, left
     words = _words(names, sqlQuery)
-    if words is None or names.first_in(words) is None or _goes_to_spark(names, words):
+    if words is None or names.first_in(words) is None or _goes_to_spark(names, sqlQuery, words):
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
+        if words is not None and words[0].keyword == "CACHE":
+            CachedTables.of(spark).note_query(spark, str(name_of_cached_query(sqlQuery)))
         return found
     if words[0].keyword == "CALL":
         names.refuse_in_transaction("a CALL")
@@ -94,11 +99,11 @@ def run_statement(
             formatter.clear()
 
 
-def _goes_to_spark(names: SessionNames, words: Sequence[Word]) -> bool:
+def _goes_to_spark(names: SessionNames, text: str, words: Sequence[Word]) -> bool:
     """Whether Spark runs a statement, and we what is of a lake in it: a change in a script."""
     if is_script(words) and CHANGES.keys() & {word.keyword for word in words}:
         return names.in_spark
-    return _spark_knows(names) and _is_sparks(words)
+    return _spark_knows(names) and _is_sparks(text, words)
 
 
 def _spark_knows(names: SessionNames) -> bool:
@@ -106,7 +111,7 @@ def _spark_knows(names: SessionNames) -> bool:
     return names.in_spark and names.lake is None
 
 
-def _is_sparks(words: Sequence[Word]) -> bool:
+def _is_sparks(text: str, words: Sequence[Word]) -> bool:
     """Whether Spark runs a statement that names a lake, since it holds others.
 
     Spark does not know of a lake that USE has set when it looks for a name there.
@@ -114,6 +119,8 @@ def _is_sparks(words: Sequence[Word]) -> bool:
     keys = [word.keyword for word in words[:5]]
     if keys[0] in ("BEGIN", "EXECUTE", "DECLARE"):
         return True
+    if keys[0] == "CACHE":
+        return name_of_cached_query(text) is not None
     is_made = keys[0] == "CREATE" and bool(_MADE_FOR_THE_SESSION.intersection(keys))
     return is_made and "USING" not in keys and "GLOBAL" not in keys
 

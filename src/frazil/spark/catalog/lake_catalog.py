@@ -18,7 +18,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.format import types as I
-from frazil.spark.attached.dataframes.java_options import READS, Given
+from frazil.spark.attached.dataframes.java_options import OF_CHANGES, READS, Given
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import context_of
 from frazil.spark.catalog.place import SessionPlace
@@ -80,7 +80,7 @@ class LakeCatalog(JavaObject):
     def tableStateOptionKeys(self) -> Any:
         """Options of a read that say which rows: what Spark hands on with a name."""
         found = self.machine.jvm.java.util.HashSet()
-        for name in READS:
+        for name in {*READS, *OF_CHANGES}:
             found.add(name)
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,10 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from frazil.errors import NoSuchNamespaceError, NoSuchTableError, ValidationError
+from frazil.format.predicates import AlwaysTrue
 from frazil.spark.attached.dataframes.batch_reads import rows_of_choice
 from frazil.spark.attached.dataframes.java_options import (
     Given,
     asked_version,
+    changes_choice,
     read_choice,
 )
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
@@ -25,7 +27,7 @@ from frazil.spark.sql.binding.bind import bound_plan, plan_with_hidden, use_of, 
 from frazil.spark.sql.binding.bound_plan import BoundPlan
 from frazil.spark.sql.binding.bound_text import QueriedView
 from frazil.spark.sql.binding.relations import QueriedTable
-from frazil.spark.sql.context import NamedTable, NamedView, TableVersion
+from frazil.spark.sql.context import CHANGES, NamedTable, NamedView, TableVersion
 from frazil.spark.sql.query import row_or_rows
 from frazil.spark.words import begins_query, words_of
 
@@ -92,16 +94,18 @@ def plan_of_read(
     meant = names.lake_and_name(parts)
     assert meant is not None
     context = context_of(names, place.spark, names.lake_to_read(meant[0].name))
-    choice = read_choice(given, named.table.metadata)
     name = context.whole_name(parts)
-    if choice.start is not None or named.metadata_table is not None:
+    if (
+        named.metadata_table is not None
+        or read_choice(given, named.table.metadata).start is not None
+    ):
         rows: Any = rows_of_choice(named, given)
         return place.machine.named_plan(rows._jdf.queryExecution().analyzed(), name)
     version = asked_version(named, TableVersion(), given)
     found = use_of(context, PlannedRelation(parts, None), replace(named, version=version))
     found = with_hidden(found, hidden)
     assert isinstance(found, QueriedTable)
-    return rows_with_hidden(place.machine, found.scan.to_df(), name, found.metadata_columns)
+    return rows_with_hidden(place.machine, found.rows_anew(), name, found.metadata_columns)
 
 
 def read_of(
@@ -128,28 +132,32 @@ class NamedRows:
     Attributes:
         parts: of the name, the lake's first.
         version: the one that is read.
+        options: between which snapshots changes are read.
     """
 
     parts: tuple[str, ...]
     version: TableVersion = field(default_factory=TableVersion)
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """The text, which is that of a view."""
-        return ROWS + json.dumps({"name": self.parts, **self.version.arguments})
+        said = {"name": self.parts, "options": self.options}
+        return ROWS + json.dumps({**said, **self.version.arguments})
 
     @classmethod
     def of(cls, text: str) -> NamedRows:
         """Return what a text says."""
         said = json.loads(text[len(ROWS) :])
-        return cls(tuple(said.pop("name")), TableVersion(**said))
+        parts, options = tuple(said.pop("name")), said.pop("options")
+        return cls(parts, TableVersion(**said), options)
 
     def frame(self, names: SessionNames, spark: Any) -> DataFrame:
         """Return the rows of all files."""
         found = self.queried_relation(names, spark)
         if isinstance(found, QueriedView):
             return found.rows(found.bound.all_rows())
-        return found.scan.to_df() if found.can_prune else found.no_rows()
+        return found.rows(AlwaysTrue())
 
     def queried_relation(self, names: SessionNames, spark: Any) -> QueriedTable | QueriedView:
         """Return what is read.
@@ -160,6 +168,8 @@ class NamedRows:
         context, named = self._find(names, spark)
         if isinstance(named, NamedTable) and self.version.arguments:
             named = replace(named, version=self.version)
+        if isinstance(named, NamedTable) and self.options:
+            named = replace(named, options=self.options)
         return use_of(context, PlannedRelation(self.parts, None), named)
 
     def at_version(
@@ -177,6 +187,8 @@ class NamedRows:
         named = self._find(names, spark)[1]
         if isinstance(named, NamedView):
             raise ValidationError(f"{'.'.join(self.parts)} is a view, which has no versions")
+        if named.metadata_table == CHANGES and given.values:
+            return replace(self, options=changes_choice(given))
         return replace(self, version=asked_version(named, asked, given))
 
     def _find(

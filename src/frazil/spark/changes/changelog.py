@@ -18,9 +18,9 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.predicates import AlwaysTrue, Expression
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.schema import Schema
-from frazil.format.snapshots import REPLACE
+from frazil.format.snapshots import APPEND, REPLACE
 from frazil.format.types import NestedField
-from frazil.planning.changes import changed_files, without_contained
+from frazil.planning.changes import appended_files, changed_files, without_contained
 from frazil.planning.changes_range import SnapshotRange
 from frazil.planning.changes_whole import Compared, whole_changes
 from frazil.planning.plan import plan
@@ -93,6 +93,21 @@ class Changelog:
         paired = [with_updates(each, identifier) for each in self._without_copies()]
         return self._union([*self._of_one_kind(), *paired])
 
+    def changes_of_files(self) -> DataFrame:
+        """As `changes`, with the rows that a snapshot only copied from one file to another.
+
+        Snapshots that only rewrite files have no place in the range.
+        """
+        rows = self._union(self._reader.rows(self._parts))
+        before, rewrites = [], 0
+        for snapshot in self.snapshots.snapshots:
+            before.append(F.lit(rewrites))
+            rewrites += snapshot.operation == REPLACE
+        if not rewrites:
+            return rows
+        place = F.col(CHANGE_ORDINAL)
+        return rows.withColumn(CHANGE_ORDINAL, place - F.get(F.array(*before), place))
+
     def net_changes(self) -> DataFrame:
         """The inserts and deletes that are left after all snapshots."""
         kinds = {part.change_type for part in self._parts}
@@ -106,6 +121,13 @@ class Changelog:
             for ordinal, snapshot in enumerate(self.snapshots.snapshots)
             if snapshot.operation != REPLACE
         ]
+        parts: list[Part] = []
+        if self._first_is_append_alone:
+            _, first = changed.pop(0)
+            appended = appended_files(
+                self.metadata, [first], self.io, where=self._condition.implied, schema=self.schema
+            )
+            parts.append(self._part(ChangeType.INSERT, [0] * appended.file_count, appended))
         compared = [
             Compared(snapshot, self.snapshots.parent_of(ordinal)) for ordinal, snapshot in changed
         ]
@@ -113,7 +135,7 @@ class Changelog:
             self.metadata, compared, self.io, where=self._condition.implied, schema=self.schema
         )
         places = pl.Series([ordinal for ordinal, _ in changed], dtype=pl.Int32)
-        parts = [
+        parts += [
             self._part(kind, places.gather(files.changes), files.plan)
             for kind, several in (
                 (ChangeType.INSERT, found.added),
@@ -124,6 +146,13 @@ class Changelog:
         for place in sorted(found.alone):
             parts += self._parts_of(changed[place][0], compared[place])
         return tuple(part for part in parts if part.plan.file_count)
+
+    @property
+    def _first_is_append_alone(self) -> bool:
+        """Whether the range begins with an append whose parent has expired: it says all itself."""
+        found = self.snapshots
+        is_lost = found.start is None and found.start_id is not None
+        return is_lost and found.snapshots[:1] != () and found.snapshots[0].operation == APPEND
 
     def _parts_of(self, ordinal: int, compared: Compared) -> list[Part]:
         """The parts of one snapshot, with the deletes that came or went."""

@@ -255,7 +255,9 @@ def partitions_of(
         newest.alias("newest"),
     ]
     keys = ["partition", "spec_id"] if tables.partition.fields else []
-    counted = dated.groupBy(*keys).agg(*counts)
+    entries = F.count(F.lit(1)).alias("entries")
+    # Of no files there is no row, of an unpartitioned table either.
+    counted = dated.groupBy(*keys).agg(*counts, entries).where("entries > 0")
     return counted.select(
         *(_shown_column(field) for field in partitions_struct(tables.partition).fields)
     ).to(spark_schema(partitions_struct(tables.partition), cluster.support))

@@ -17,15 +17,18 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
+from frazil.format.snapshots import MAIN_BRANCH
 from frazil.later import later
 from frazil.spark.session.facts import is_temporary_view
 
 if TYPE_CHECKING:
+    from frazil.spark.changes.changes_table import changes_table
     from frazil.spark.creation import CreateTable
     from frazil.spark.table import Table
     from frazil.spark.transaction.table import TransactionTable
     from frazil.table.conflicts.validation import Isolation
 else:
+    changes_table = later("frazil.spark.changes.changes_table", "changes_table")
     Table = later("frazil.spark.table", "Table")
 
 
@@ -47,9 +50,13 @@ METADATA_TABLES: Final = frozenset(
         "all_files",
         "all_data_files",
         "all_delete_files",
+        "changes",
     }
 )
 """Names that can stand after a table's, as Java has them."""
+
+CHANGES: Final = "changes"
+"""The one whose rows are those of the table's data."""
 
 _OF_A_VERSION: Final = frozenset(
     {
@@ -63,6 +70,9 @@ _OF_A_VERSION: Final = frozenset(
     }
 )
 """Those that show one snapshot."""
+
+_OF_ALL: Final = frozenset(name for name in METADATA_TABLES if name.startswith("all_"))
+"""Those that show every snapshot."""
 
 SPARK_CATALOG: Final = "spark_catalog"
 _GLOBAL_TEMP: Final = "global_temp"
@@ -146,26 +156,42 @@ class NamedTable:
         table: as it is now.
         version: the one that the name says, as ``t.branch_x`` does.
         metadata_table: the one that the name says, as ``t.snapshots`` does.
+        options: of a read of ``t.changes``, which say between which snapshots.
     """
 
     table: LakeTable
     version: TableVersion = field(default_factory=TableVersion)
     metadata_table: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def metadata_rows(self, version: TableVersion) -> DataFrame:
-        """Return the rows of the metadata table.
+        """Return the rows of the metadata table; one about the table as a whole is as of now.
 
         Raises:
-            UnsupportedError: it shows the table as a whole, and a version is asked for.
+            NoSuchSnapshotError, NoSuchRefError: there is no such version.
+            UnsupportedError: it shows all snapshots, and a version is asked for.
+            ValidationError: it is that of changes, and a version is asked for.
         """
-        name = str(self.metadata_table)
-        if version.arguments and name not in _OF_A_VERSION:
+        name, table = str(self.metadata_table), self.table
+        if name == CHANGES:
+            if version.arguments:
+                raise ValidationError(
+                    f"{table.name}.{name} has no versions: the options start-snapshot-id and "
+                    "end-snapshot-id of a read say between which snapshots"
+                )
+            return changes_table(table.spark, table.metadata, table.io, self.options)
+        if version not in (TableVersion(), TableVersion(ref=MAIN_BRANCH)) and name in _OF_ALL:
             raise UnsupportedError(
-                f"{self.table.name}.{name} shows all of the table: read it without a version"
+                f"{table.name}.{name} shows all snapshots: read it without a version"
             )
-        read = getattr(self.table.inspect.dataframes, name)
-        rows: DataFrame = read(**version.arguments)
-        return rows
+        read = getattr(table.inspect.dataframes, name)
+        if name in _OF_A_VERSION:
+            rows: DataFrame = read(**version.arguments)
+            return rows
+        if version.arguments:
+            table.scan(**version.arguments)
+        whole: DataFrame = read()
+        return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +377,8 @@ class SqlContext:
         """Return what a name in a query means; None where it is nothing of the lake.
 
         Raises:
-            NoSuchTableError: the name begins with the catalog's, and there is no such table.
+            NoSuchTableError: the name begins with the catalog's or with a table's, and there is
+                nothing of that name.
         """
         if self.is_of_spark(parts):
             return None
@@ -367,9 +394,15 @@ class SqlContext:
             found = self.find_in(self.catalog, candidate)
             if found is not None:
                 return found
-        if own is not parts:
+        if own is not parts or self._follows_a_table(own):
             raise NoSuchTableError(f"there is no table {shown(whole)} in {self.name}")
         return None
+
+    def _follows_a_table(self, parts: Identifier) -> bool:
+        """Whether the last part of a name stands after that of a table of the lake."""
+        if len(parts) < 3 or self.is_catalog(parts[0]):
+            return False
+        return self._table(self.catalog, parts[:-1]) is not None
 
     def with_options(
         self, named: NamedTable | NamedView, options: Mapping[str, str]
@@ -379,6 +412,8 @@ class SqlContext:
         Raises:
             UnsupportedError: options are those of an attached session.
         """
+        if isinstance(named, NamedTable) and named.metadata_table == CHANGES:
+            return replace(named, options={key.lower(): value for key, value in options.items()})
         raise UnsupportedError(
             f"the options {', '.join(options)} of a read are of an attached session: say AS OF"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
@@ -24,3 +25,11 @@ def table_of(
         for name in columns
     ]
     return spark.createDataFrame([tuple(row) for row in rows], S.StructType(fields))
+
+
+def matches(name: str, pattern: str | None) -> bool:
+    """Return whether a name is one of a pattern of SHOW: ``*`` is any text, ``|`` means or."""
+    if pattern is None:
+        return True
+    parts = [part.strip().replace("[", "[[]").replace("?", "[?]") for part in pattern.split("|")]
+    return any(fnmatchcase(name.lower(), part.lower()) for part in parts)

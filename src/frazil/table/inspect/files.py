@@ -283,7 +283,7 @@ def read_all(
 
 
 def partitions_frame(holdings: pl.DataFrame, metadata: TableMetadata) -> pl.DataFrame:
-    """Counts for each partition and spec; for the whole table if it was never partitioned."""
+    """Counts for each partition and spec; for all files, if any, of an unpartitioned table."""
     of_data = pl.col("content") == 0
     positions = pl.col("content") == _POSITION
     equality = pl.col("content") == _EQUALITY
@@ -306,7 +306,7 @@ def partitions_frame(holdings: pl.DataFrame, metadata: TableMetadata) -> pl.Data
     if "partition" in holdings.columns:
         counted = dated.group_by(["partition", "spec_id"], maintain_order=True).agg(counts)
     else:
-        counted = dated.select(counts)
+        counted = dated.select(counts).head(len(dated))
     times = pl.col("newest").struct
     return counted.with_columns(
         times.field("committed_at").alias("last_updated_at"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,7 +11,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.attached.dataframes.java_options import Given, read_choice
+from frazil.spark.attached.dataframes.java_options import Given, changes_choice, read_choice
 from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
 from frazil.spark.attached.dataframes.table_mark import TableMark
 from frazil.spark.attached.names import SessionNames, context_of
@@ -18,7 +19,8 @@ from frazil.spark.attached.statements import Plain
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import is_connect, prepare_session
-from frazil.spark.sql.context import NamedTable, NamedView
+from frazil.spark.sql.cached_tables import CachedTables
+from frazil.spark.sql.context import CHANGES, NamedTable, NamedView, TableVersion
 from frazil.spark.sql.query import query
 from frazil.spark.table import Table
 
@@ -112,8 +114,12 @@ def _marked_rows(
         place: the name that the reader says, by which they are called; or the table's folder.
     """
     found = _read_of_choice(named, given)
-    rows = found.to_df() if isinstance(found, Scan) else found
     where: Identifier | str = place
+    if isinstance(place, str) or given.values or not isinstance(found, Scan):
+        rows = found.to_df() if isinstance(found, Scan) else found
+    else:
+        spark = named.table.spark
+        rows = CachedTables.of(spark).rows_anew(spark, named, found.to_df)
     if not isinstance(place, str):
         lake = names.lake_and_name(place)
         assert lake is not None
@@ -127,6 +133,8 @@ def _marked_rows(
 
 def _read_of_choice(named: NamedTable, given: Given) -> Scan | DataFrame:
     table = named.table
+    if named.metadata_table == CHANGES:
+        return replace(named, options=changes_choice(given)).metadata_rows(TableVersion())
     choice = read_choice(given, table.metadata)
     if choice.start is not None:
         if named.metadata_table or named.version.arguments:

@@ -60,6 +60,9 @@ READS: Final = (
 )
 """Options of a reader that say which rows."""
 
+OF_CHANGES: Final = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp")
+"""Options of a reader of ``t.changes`` that say between which snapshots."""
+
 _OVERWRITE_MODES: Final = ("overwrite-mode", "partitionOverwriteMode")
 """The Java runtime's name, and Spark's."""
 _SNAPSHOT_PROPERTY: Final = "snapshot-property."
@@ -115,7 +118,9 @@ class Given:
             found = found or (text or "").lower() == "true"
         return found
 
-    def refuse_unknown(self, known: Iterable[str]) -> None:
+    def refuse_unknown(
+        self, known: Iterable[str], *, of: str = "a lake's table", there_are: Iterable[str] = READS
+    ) -> None:
         """Check that nothing is left but what has no effect.
 
         Raises:
@@ -124,8 +129,7 @@ class Given:
         left = sorted(set(self.values) - set(known))
         if left:
             raise ConfigurationError(
-                f"{', '.join(left)}: no options of a read of a lake's table; there are "
-                f"{', '.join(READS)}"
+                f"{', '.join(left)}: no options of a read of {of}; there are {', '.join(there_are)}"
             )
 
 
@@ -172,6 +176,19 @@ def read_choice(given: Given, metadata: TableMetadata) -> ReadChoice:
     if end is not None and start is None:
         raise ValidationError("the option end-snapshot-id needs start-snapshot-id")
     return ReadChoice(next(iter(said.values()), TableVersion()), start, end)
+
+
+def changes_choice(given: Given) -> dict[str, str]:
+    """Return between which snapshots a reader of ``t.changes`` asks, by the options' names.
+
+    Raises:
+        ConfigurationError: another option is given.
+    """
+    given = given.copy()
+    said = {name: given.take(name) for name in OF_CHANGES}
+    given.take("path")
+    given.refuse_unknown(_READ_TUNING, of="a table's changes", there_are=OF_CHANGES)
+    return {name: text for name, text in said.items() if text is not None}
 
 
 def chosen_version(given: Given, metadata: TableMetadata) -> TableVersion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from frazil.spark.scan import Scan
 from frazil.spark.session import costs
 from frazil.spark.session.facts import is_connect, type_support
 from frazil.spark.sql.binding.buckets import Buckets, in_buckets
+from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.context import NamedTable, SqlContext, TableVersion
 from frazil.spark.sql.table_uses import TableUse
 from frazil.spark.types import struct_to_spark
@@ -114,6 +115,9 @@ class QueriedTable:
         Args:
             buckets: such rows are in one of these, of each.
         """
+        kept = self._kept_rows()
+        if kept is not None:
+            return kept
         if self.named.metadata_table is not None:
             return self.named.metadata_rows(self.version)
         if isinstance(where, AlwaysTrue) and not buckets:
@@ -134,6 +138,45 @@ class QueriedTable:
         """
         if self.named.metadata_table is not None or buckets or is_connect(self.context.spark):
             return self.rows(where, buckets)
+        kept = self._kept_rows()
+        return self._relation(where) if kept is None else kept
+
+    def rows_anew(self) -> DataFrame:
+        """Return the rows of all files in columns of their own."""
+        if not self._is_as_cached:
+            return self.scan.to_df()
+        spark = self.context.spark
+        return CachedTables.of(spark).rows_anew(spark, self._versioned, self.scan.to_df)
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether CACHE TABLE keeps the table's rows."""
+        return self._is_as_cached and CachedTables.of(self.context.spark).has(self._versioned)
+
+    def _kept_rows(self) -> DataFrame | None:
+        """The rows that CACHE TABLE keeps; None where it keeps none."""
+        if not self._is_as_cached:
+            return None
+        kept = CachedTables.of(self.context.spark)
+        return kept.rows(self.context.spark, self._versioned, self.whole_relation)
+
+    @property
+    def _is_as_cached(self) -> bool:
+        return not self.metadata_columns and not self.named.options
+
+    @property
+    def _versioned(self) -> NamedTable:
+        return replace(self.named, version=self.version)
+
+    def whole_relation(self) -> DataFrame:
+        """Return the rows of all files, as CACHE TABLE keeps them."""
+        if self.named.metadata_table is not None:
+            return self.named.metadata_rows(self.version)
+        if is_connect(self.context.spark):
+            return self.scan.to_df()
+        return self._relation(AlwaysTrue())
+
+    def _relation(self, where: Expression) -> DataFrame:
         table, began = self.named.table, time.perf_counter_ns()
         plan = self._as_whole(self.plan(where))
         projection = self.scan.projection

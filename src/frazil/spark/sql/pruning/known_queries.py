@@ -70,10 +70,12 @@ class KnownQueries:
         """Return what is known of a query; None where that would not last.
 
         So it is over Spark Connect, of a query that reads rows which are not a table's, or tables
-        in a transaction.
+        in a transaction, or that are cached.
         """
         spark, tables = bound.spark, [*bound.tables.values()]
         if is_connect(spark) or not bound.reads_the_lake_alone or not tables:
+            return None
+        if any(each.is_cached for each in tables):
             return None
         versions = [_version_of(spark, each) for each in tables]
         if None in versions:

@@ -17,6 +17,7 @@ from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
 from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.context import NamedView, SqlContext
+from frazil.spark.sql.functions.routines import describe_procedure
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.show import partition_terms, shown_properties, table_facts
 from frazil.spark.sql.statements.show_view import view_facts_as_json, view_rows
@@ -44,6 +45,8 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     reader.word("DESCRIBE")
     if reader.sees("FUNCTION"):
         return None
+    if reader.sees("PROCEDURE") and len(reader.words) > 2:
+        return describe_procedure(context, reader)
     if _sees_query(reader):
         return _query(context, reader.remaining_text())
     if reader.sees_one_of(*_NAMESPACE):
@@ -72,7 +75,7 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     name = found.table.identifier
     if found.metadata_table is not None:
         rows = [
-            (field.name, field.dataType.simpleString(), None)
+            (field.name, field.dataType.simpleString(), (field.metadata or {}).get(COMMENT_KEY))
             for field in found.metadata_rows(found.version).schema.fields
         ]
         return table_of(context.spark, _COLUMNS, rows)

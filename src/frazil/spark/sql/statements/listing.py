@@ -106,6 +106,7 @@ STATEMENTS: Final = (
     ListedStatement("TRUNCATE", changes.truncate),
     ListedStatement("USE", tables.use, StatementKind.SPARKS),
     ListedStatement("CACHE", temporary_views.cache, StatementKind.SPARKS),
+    ListedStatement("UNCACHE", temporary_views.uncache),
     ListedStatement("COMMENT", tables.comment),
     ListedStatement("REFRESH", tables.refresh, StatementKind.SPARKS),
 )
@@ -141,6 +142,9 @@ def kind_of_statement(text: str, words: Sequence[Word]) -> StatementKind:
         return StatementKind.SPARKS if _OF_THE_SESSION & set(keys) else StatementKind.CHANGE
     if first == "DROP" and keys[1:2] and keys[1] in _OF_THE_SESSION:
         return StatementKind.SPARKS
+    if first == "CACHE":
+        has_query = temporary_views.name_of_cached_query(text) is not None
+        return StatementKind.SPARKS if has_query else StatementKind.CHANGE
     if first == "EXPLAIN":
         return StatementKind.SHOWN if explained_change(text) else StatementKind.SPARKS
     kind = kind_by_first_word(first)

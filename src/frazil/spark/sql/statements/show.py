@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -33,7 +33,8 @@ from frazil.format.types import (
 )
 from frazil.format.types.forms import form_of
 from frazil.spark.sql.context import NamedTable, NamedView, SparksNameError, SqlContext
-from frazil.spark.sql.results import table_of
+from frazil.spark.sql.functions.routines import show_functions, show_procedures
+from frazil.spark.sql.results import matches, table_of
 from frazil.spark.sql.statements.show_view import (
     create_view_statement,
     named_view_facts,
@@ -357,14 +358,6 @@ def _pattern(reader: WordReader) -> str | None:
     return None
 
 
-def matches(name: str, pattern: str | None) -> bool:
-    """Return whether a name is one of a pattern of SHOW: ``*`` is any text, ``|`` means or."""
-    if pattern is None:
-        return True
-    parts = [part.strip().replace("[", "[[]").replace("?", "[?]") for part in pattern.split("|")]
-    return any(fnmatchcase(name.lower(), part.lower()) for part in parts)
-
-
 _SHOWN: Final[Mapping[tuple[str, ...], Callable[[SqlContext, WordReader], DataFrame]]] = {
     ("TABLES",): _tables,
     ("VIEWS",): _views,
@@ -377,4 +370,9 @@ _SHOWN: Final[Mapping[tuple[str, ...], Callable[[SqlContext, WordReader], DataFr
     ("COLUMNS",): _columns,
     ("PARTITIONS",): _partitions,
     ("CREATE", "TABLE"): _create_table,
+    ("PROCEDURES",): show_procedures,
+    ("FUNCTIONS",): partial(show_functions, scope="ALL"),
+    ("ALL", "FUNCTIONS"): partial(show_functions, scope="ALL"),
+    ("USER", "FUNCTIONS"): partial(show_functions, scope="USER"),
+    ("SYSTEM", "FUNCTIONS"): partial(show_functions, scope="SYSTEM"),
 }

@@ -37,7 +37,8 @@ from frazil.format.types import NestedField, StructType
 from frazil.format.values import coerce
 from frazil.spark.creation import CreateTable, ReplaceTable
 from frazil.spark.session.facts import is_case_sensitive
-from frazil.spark.sql.context import SqlContext
+from frazil.spark.sql.cached_tables import CachedTables
+from frazil.spark.sql.context import NamedTable, SqlContext
 from frazil.spark.sql.query import query
 from frazil.spark.sql.statements.columns import (
     ColumnDefinition,
@@ -380,11 +381,18 @@ def drop_table(context: SqlContext, reader: WordReader) -> None:
     purges = reader.takes("PURGE")
     reader.finish()
     try:
+        kept = CachedTables.of(context.spark)
+        if kept.known:
+            kept.forget(NamedTable(context.load_table(context.catalog, name)))
         if purges:
             context.catalog.purge_table(name)
         else:
             drop_and_tell(context.catalog, name)
     except (NoSuchTableError, NoSuchNamespaceError):
+        if isinstance(context.find_in(context.catalog, name), NamedTable):
+            raise ValidationError(
+                f"{'.'.join(name)} cannot be dropped: it shows what the table has"
+            ) from None
         if not if_exists or context.catalog.view_exists(name):
             raise
 

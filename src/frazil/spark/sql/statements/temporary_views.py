@@ -10,13 +10,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
-from frazil.errors import UnsupportedError, ValidationError
+from frazil.catalog.identifiers import Identifier, shown
+from frazil.errors import NoSuchTableError, SqlSyntaxError, UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.plans.relations import PlannedRelation
 from frazil.spark.session.facts import is_connect
-from frazil.spark.sql.binding.bind import bind_query
+from frazil.spark.sql.binding.bind import bind_query, use_of
 from frazil.spark.sql.binding.hidden_columns import is_only_a_query
+from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.binding.view_definition import ViewColumn
-from frazil.spark.sql.context import NamedView, SqlContext
+from frazil.spark.sql.cached_tables import CachedTables
+from frazil.spark.sql.context import NamedTable, NamedView, SqlContext
 from frazil.spark.sql.query import query, wanted_rows
 from frazil.spark.sql.results import table_of
 from frazil.spark.sql.statements.tables import properties_of
@@ -76,22 +80,13 @@ def _with_comment(metadata: Mapping[str, Any], comment: str | None) -> dict[str,
 
 
 def cache(context: SqlContext, reader: WordReader) -> bool:
-    """Run a CACHE TABLE of a query; return whether it was one."""
-    reader.expect("CACHE")
-    lazy = reader.takes("LAZY")
-    reader.expect("TABLE")
-    names = reader.names("the name of a table")
-    options = properties_of(reader.inner_reader()) if reader.takes("OPTIONS") else {}
-    reader.takes("AS")
+    """Run a CACHE TABLE; return whether it was one of the lake's."""
+    lazy, names, options = _begin_of_cache(reader)
     if reader.is_done:
         found = context.find(names)
         if found is not None:
-            kind = "view" if isinstance(found, NamedView) else "table"
-            raise UnsupportedError(
-                f"{'.'.join(names)} is a {kind} of the lake: keep a query of it, with CACHE TABLE "
-                "name AS and the query, or its rows, with DataFrame.cache()"
-            )
-        return False
+            keep_table(context, names, found, _storage_level(options), lazy=lazy)
+        return found is not None
     level = _storage_level(options)
     rows = query(context, reader.remaining_text())
     rows.createTempView(names[-1])
@@ -104,6 +99,82 @@ def cache(context: SqlContext, reader: WordReader) -> bool:
         context.spark.catalog.dropTempView(names[-1])
         raise
     return True
+
+
+def _begin_of_cache(reader: WordReader) -> tuple[bool, Identifier, Mapping[str, str]]:
+    """What stands before the query of a CACHE TABLE: whether it is LAZY, the name, the options."""
+    reader.expect("CACHE")
+    lazy = reader.takes("LAZY")
+    reader.expect("TABLE")
+    names = reader.names("the name of a table")
+    options = properties_of(reader.inner_reader()) if reader.takes("OPTIONS") else {}
+    reader.takes("AS")
+    return lazy, names, options
+
+
+def name_of_cached_query(text: str) -> str | None:
+    """Return the name that a CACHE TABLE gives a query; None where it has none."""
+    reader = WordReader(text)
+    try:
+        names = _begin_of_cache(reader)[1]
+    except SqlSyntaxError:
+        return None
+    return None if reader.is_done else names[-1]
+
+
+def keep_table(
+    context: SqlContext,
+    parts: Identifier,
+    found: NamedTable | NamedView,
+    level: StorageLevel,
+    *,
+    lazy: bool = False,
+) -> None:
+    """Keep the rows of a table for the statements after.
+
+    Args:
+        parts: its name.
+        lazy: they are read when they are first asked for, and not now.
+
+    Raises:
+        UnsupportedError: it is a view, or in a transaction.
+    """
+    if isinstance(found, NamedView):
+        raise UnsupportedError(
+            f"{shown(parts)} is a view of the lake: keep a query of it, with CACHE TABLE name AS "
+            "and the query"
+        )
+    if context.transaction is not None:
+        raise UnsupportedError(
+            f"a transaction cannot keep the rows of {shown(parts)}: run COMMIT or ROLLBACK first"
+        )
+    kept = CachedTables.of(context.spark)
+    table = use_of(context, PlannedRelation(parts, None), found)
+    assert isinstance(table, QueriedTable)
+    rows = table.whole_relation()
+    kept.keep(found, rows, level)
+    try:
+        if not lazy:
+            rows.count()
+    except Exception:
+        kept.forget(found)
+        raise
+
+
+def uncache(context: SqlContext, reader: WordReader) -> bool:
+    """Run an UNCACHE TABLE; return whether it was one of the lake's."""
+    reader.expect("UNCACHE", "TABLE")
+    if_exists = reader.takes("IF", "EXISTS")
+    names = reader.names("the name of a table")
+    try:
+        found = context.find(names)
+    except NoSuchTableError:
+        if if_exists:
+            return True
+        raise
+    if isinstance(found, NamedTable):
+        CachedTables.of(context.spark).forget(found)
+    return found is not None
 
 
 def _storage_level(options: Mapping[str, str]) -> StorageLevel:
