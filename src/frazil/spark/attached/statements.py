@@ -15,6 +15,7 @@ from frazil.errors import NoSuchNamespaceError, SqlSyntaxError, ValidationError
 from frazil.spark.attached.names import AnotherLakesNameError, SessionNames, context_of
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.sparks_errors import sparks_errors
+from frazil.spark.plans.traces import errors_unlogged
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
@@ -72,11 +73,15 @@ def run_statement(
         if names.may_be_in(named):
             sqlQuery, args = named, left
     words = _words(names, sqlQuery)
-    if words is None or names.first_in(words) is None or _goes_to_spark(names, sqlQuery, words):
+    if words is None or names.first_in(words) is None:
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
-        if words is not None and words[0].keyword == "CACHE":
-            CachedTables.of(spark).note_query(spark, str(name_of_cached_query(sqlQuery)))
         return found
+    if _goes_to_spark(names, sqlQuery, words):
+        with errors_unlogged():
+            answer: DataFrame = plain(spark, sqlQuery, args, **kwargs)
+        if words[0].keyword == "CACHE":
+            CachedTables.of(spark).note_query(spark, str(name_of_cached_query(sqlQuery)))
+        return answer
     if words[0].keyword == "CALL":
         names.refuse_in_transaction("a CALL")
     moved = _run_move(names, words, sqlQuery)

@@ -33,6 +33,8 @@ else:
 
 _TOKEN: Final = "spark.connect.authenticate.token"  # noqa: S105 The name of a setting.
 
+_TRACES: Final = "spark.sql.connect.serverStacktrace.enabled"
+
 _THRIFT_LOGINS: Final = ("LDAP", "KERBEROS")
 _THRIFT_LOGIN: Final = "spark.hive.server2.authentication"
 
@@ -107,6 +109,8 @@ class SparkListening:
         """
         found = {"spark.sql.catalogImplementation": "in-memory", **self.settings}
         if self.connect is not None:
+            # Of what a client asks by methods the traces tell how Spark calls Python.
+            found.setdefault(_TRACES, "false")
             found["spark.connect.grpc.binding.address"] = self.host
             found["spark.connect.grpc.binding.port"] = str(self.connect)
         if self.thrift is not None:
