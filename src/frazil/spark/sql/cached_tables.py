@@ -11,13 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.plans.machine import Machine
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.new_columns import with_new_columns
@@ -90,7 +91,7 @@ class CachedTables:
         """Return the rows of a table that are kept; None where they are not.
 
         Args:
-            read: returns the table's rows of now, which another session needs too.
+            read: returns the table's rows of now.
         """
         if not self.known or not isinstance(named.table, Table):
             return None
@@ -107,7 +108,7 @@ class CachedTables:
             with self.lock:
                 if self.known.get(key) is found:
                     self.keep(named, rows, found.level)
-        return rows if rows.sparkSession is spark else read()
+        return rows if rows.sparkSession is spark else _in_session(spark, rows)
 
     def rows_anew(
         self, spark: SparkSession, named: NamedTable, read: Callable[[], DataFrame]
@@ -138,6 +139,15 @@ class CachedTables:
 
 _ALL: Final[WeakKeyDictionary[object, CachedTables]] = WeakKeyDictionary()
 _LOCK: Final = threading.Lock()
+
+
+def _in_session(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The rows of another classic session, by the very plan that Spark keeps."""
+    session: Any = spark
+    given: Any = rows
+    machine = Machine(spark.sparkContext._gateway)
+    plan = given._jdf.queryExecution().analyzed()
+    return machine.frame(spark, session._jsparkSession, plan)
 
 
 def _key_of(named: NamedTable) -> Hashable:
