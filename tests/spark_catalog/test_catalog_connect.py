@@ -124,7 +124,8 @@ STEPS = [
         2,
     ),
     Step(read("'tag': 'one'", "count()", "lake.db.t.files"), 1),
-    Step(read("'tag': 'one'", name="lake.db.t.refs"), None, "read it without a version"),
+    Step(read("'tag': 'one'", "where(\"name = 'main'\").count()", "lake.db.t.refs"), 1),
+    Step(read("'tag': 'one'", name="lake.db.t.all_files"), None, "read it without a version"),
     Step(read("'branch': 'none'"), None, "none"),
     Step(read("'branch': 'old', 'tag': 'one'"), None, "say which rows: give one of them"),
     Step(read("'branch': 'old', 'versionAsOf': 'one'"), None, "say which rows: give one of them"),
@@ -491,6 +492,23 @@ def test_statements(connect):
 def test_a_session_may_begin_in_a_namespace(listed, connect):
     """As `jdbc:hive2://host:port/lake.lists` says."""
     assert connect("lake.lists").run("SELECT current_catalog(), one FROM axb") == [("lake", "1")]
+
+
+def test_clients_share_the_tables_that_are_cached(connect):
+    """Of their own session each; the first read after a commit keeps the rows anew."""
+    one, other = connect(), connect()
+    one.run("CREATE NAMESPACE lake.kept")
+    one.run("CREATE TABLE lake.kept.t AS SELECT id, concat('n', id) AS n FROM range(3)")
+    query = "EXPLAIN SELECT n FROM lake.kept.t WHERE id > 1"
+    assert "InMemory" not in one.run(query)[0][0]
+    one.run("CACHE TABLE lake.kept.t")
+    assert ["InMemory" in each.run(query)[0][0] for each in (one, other)] == [True, True]
+    other.run("INSERT INTO lake.kept.t VALUES (7, 'z')")
+    for each in (one, other):
+        assert each.run("SELECT max(n) FROM lake.kept.t WHERE id > 0") == [("z",)]
+        assert "InMemory" in each.run(query)[0][0]
+    other.run("UNCACHE TABLE lake.kept.t")
+    assert "InMemory" not in one.run(query)[0][0]
 
 
 def test_two_clients_interleave_their_transactions(connect):

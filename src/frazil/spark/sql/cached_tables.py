@@ -11,13 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.plans.machine import Machine
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.new_columns import with_new_columns
@@ -52,12 +53,14 @@ class CachedTables:
 
     Attributes:
         known: tables.
+        lock: held where a table is kept anew; never where Spark may call its parser, which is
+            ours and looks here in another thread.
         queries: the rows of queries over tables, by the names of their temporary views.
     """
 
     known: dict[Hashable, _CachedTable] = field(default_factory=dict)
     queries: dict[str, DataFrame] = field(default_factory=dict)
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, spark: SparkSession) -> CachedTables:
@@ -67,23 +70,20 @@ class CachedTables:
 
     def keep(self, named: NamedTable, rows: DataFrame, level: StorageLevel) -> None:
         """Have Spark keep the rows of a table, which it reads when they are first asked for."""
-        with self.lock:
-            self.forget(named)
-            rows.persist(level)
-            self.known[_key_of(named)] = _CachedTable(level, _state_of(named), rows)
+        self.forget(named)
+        rows.persist(level)
+        self.known[_key_of(named)] = _CachedTable(level, _state_of(named), rows)
 
     def forget(self, named: NamedTable) -> None:
         """Have Spark keep nothing of a table."""
-        with self.lock:
-            found = self.known.pop(_key_of(named), None)
-            if found is not None:
-                found.rows.unpersist()
+        found = self.known.pop(_key_of(named), None)
+        if found is not None:
+            found.rows.unpersist()
 
     def has(self, named: NamedTable) -> bool:
         """Return whether the rows of a table are kept, or will be when they are read."""
-        with self.lock:
-            found = self.known.get(_key_of(named)) if self.known else None
-            return found is not None and found.is_kept
+        found = self.known.get(_key_of(named)) if self.known else None
+        return found is not None and found.is_kept
 
     def rows(
         self, spark: SparkSession, named: NamedTable, read: Callable[[], DataFrame]
@@ -91,22 +91,24 @@ class CachedTables:
         """Return the rows of a table that are kept; None where they are not.
 
         Args:
-            read: returns the table's rows of now, which another session needs too.
+            read: returns the table's rows of now.
         """
         if not self.known or not isinstance(named.table, Table):
             return None
-        with self.lock:
-            key, state = _key_of(named), _state_of(named)
-            found = self.known.get(key)
-            if found is None:
-                return None
-            if not found.is_kept:
-                del self.known[key]
-                return None
-            if found.state != state:
-                self.keep(named, read(), found.level)
-            rows = self.known[key].rows
-        return rows if rows.sparkSession is spark else read()
+        key = _key_of(named)
+        found = self.known.get(key)
+        if found is None:
+            return None
+        if not found.is_kept:
+            self.known.pop(key, None)
+            return None
+        rows = found.rows
+        if found.state != _state_of(named):
+            rows = read()
+            with self.lock:
+                if self.known.get(key) is found:
+                    self.keep(named, rows, found.level)
+        return rows if rows.sparkSession is spark else _in_session(spark, rows)
 
     def rows_anew(
         self, spark: SparkSession, named: NamedTable, read: Callable[[], DataFrame]
@@ -119,26 +121,33 @@ class CachedTables:
 
     def note_query(self, spark: SparkSession, view: str) -> None:
         """Note a temporary view whose rows Spark keeps."""
-        with self.lock:
-            self.queries[view] = spark.table(quote_name_always([view]))
+        self.queries[view] = spark.table(quote_name_always([view]))
 
     def follow(self, spark: SparkSession) -> None:
         """Keep the rows of a session's queries anew, where their tables have changed since."""
-        with self.lock:
-            for view, rows in list(self.queries.items()):
-                level = rows.storageLevel
-                if level == _NOTHING or not spark.catalog.tableExists(quote_name_always([view])):
-                    del self.queries[view]
+        for view, rows in list(self.queries.items()):
+            level = rows.storageLevel
+            if level == _NOTHING or not spark.catalog.tableExists(quote_name_always([view])):
+                self.queries.pop(view, None)
+                rows.unpersist()
+            elif rows.sparkSession is spark:
+                now = spark.table(quote_name_always([view]))
+                if now.storageLevel == _NOTHING:
                     rows.unpersist()
-                elif rows.sparkSession is spark:
-                    now = spark.table(quote_name_always([view]))
-                    if now.storageLevel == _NOTHING:
-                        rows.unpersist()
-                        self.queries[view] = now.persist(level)
+                    self.queries[view] = now.persist(level)
 
 
 _ALL: Final[WeakKeyDictionary[object, CachedTables]] = WeakKeyDictionary()
 _LOCK: Final = threading.Lock()
+
+
+def _in_session(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The rows of another classic session, by the very plan that Spark keeps."""
+    session: Any = spark
+    given: Any = rows
+    machine = Machine(spark.sparkContext._gateway)
+    plan = given._jdf.queryExecution().analyzed()
+    return machine.frame(spark, session._jsparkSession, plan)
 
 
 def _key_of(named: NamedTable) -> Hashable:
