@@ -26,7 +26,7 @@ def warehouse(spark, tmp_path):
         ("SELECT * FROM default.db.`Trip s`", "db.Trip s in default", "db.trips"),
         ("SELECT * FROM trips", "or view trips", "db.trips"),
         ("SELECT * FROM dc.trips", "or view dc.trips", "db.trips"),
-        ("SELECT * FROM db.trips.snapshot", "or view db.trips.snapshot", None),
+        ("SELECT * FROM db.trips.snapshot", "db.trips.snapshot in default", None),
         ("SELECT * FROM db.nothing_like_it", "or view db.nothing_like_it", None),
         ("DELETE FROM db.trip WHERE true", "db.trip in the catalog default", "db.trips"),
         ("DESCRIBE db.triips", "db.triips in the catalog default", "db.trips"),

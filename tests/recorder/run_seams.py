@@ -272,9 +272,13 @@ def words_of(text: str) -> list[str]:
     return [token if token[0] in "`'\"" else token.upper() for token in found]
 
 
+_IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\([^()]*\)", re.IGNORECASE)
+"""A name that is computed: it says nothing of the kind."""
+
+
 def kind_of_statement(text: str) -> str:
     """The words that say what kind of statement it is: ``MERGE``, ``ALTER TABLE ADD COLUMN``."""
-    words = words_of(text)
+    words = words_of(_IDENTIFIER.sub("t", text))
     while words and words[0] == "(":
         words.pop(0)
     first, *rest = words or [""]

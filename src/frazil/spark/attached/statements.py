@@ -19,8 +19,8 @@ from frazil.spark.plans.traces import errors_unlogged
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.execute_immediate import immediate_statement, is_immediate
-from frazil.spark.sql.identifiers import is_script, with_identifiers
 from frazil.spark.sql.parameters import Args
+from frazil.spark.sql.parsers.identifiers import is_script, with_identifiers
 from frazil.spark.sql.results import empty_result, matches, table_of
 from frazil.spark.sql.run import run_sql
 from frazil.spark.sql.statements.listing import CHANGES

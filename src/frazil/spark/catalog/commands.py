@@ -11,7 +11,7 @@ from frazil.errors import SqlSyntaxError
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.machine import JavaObject, Machine, answers
-from frazil.spark.sql.identifiers import says_names
+from frazil.spark.sql.parsers.identifiers import says_names
 from frazil.spark.sql.statements.listing import StatementKind, kind_of_statement
 from frazil.spark.words import Word, words_of
 

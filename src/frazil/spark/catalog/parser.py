@@ -24,9 +24,9 @@ from frazil.spark.lake_transaction.statements import controls
 from frazil.spark.plans.machine import JavaObject, Machine, answers, holding_answers
 from frazil.spark.plans.relations import unresolved_names, written_names
 from frazil.spark.sql.context import NamedTable
+from frazil.spark.sql.errors.mistakes import is_unknown_column, mistaken_plan
 from frazil.spark.sql.functions.calls import may_call
-from frazil.spark.sql.identifiers import is_script, may_say_names, with_identifiers
-from frazil.spark.sql.mistakes import is_unknown_column, mistaken_plan
+from frazil.spark.sql.parsers.identifiers import is_script, may_say_names, with_identifiers
 from frazil.spark.sql.statements.listing import StatementKind
 from frazil.spark.words import Word, begins_query
 

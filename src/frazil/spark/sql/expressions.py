@@ -15,7 +15,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.session.temporary_views import make_temporary_view
 from frazil.spark.sql.binding.bind import bind_query, bind_tables
 from frazil.spark.sql.context import SqlContext
-from frazil.spark.sql.failures import in_the_users_words
+from frazil.spark.sql.errors.failures import in_the_users_words
 from frazil.spark.sql.functions.calls import calls_in, may_call
 from frazil.spark.sql.functions.with_functions import with_functions
 from frazil.spark.sql.qualifiers import with_short_qualifiers

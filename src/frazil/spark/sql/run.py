@@ -11,15 +11,15 @@ from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.spark.plans.traces import errors_unlogged
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
+from frazil.spark.sql.errors.mistakes import mistakes_as_sparks
 from frazil.spark.sql.functions.calls import may_call
-from frazil.spark.sql.identifiers import with_identifiers
-from frazil.spark.sql.mistakes import mistakes_as_sparks
 from frazil.spark.sql.parameters import (
     Args,
     with_frames,
     with_literals,
     with_versions,
 )
+from frazil.spark.sql.parsers.identifiers import with_identifiers
 from frazil.spark.sql.parsers.spark_parser import with_variables
 from frazil.spark.sql.query import passed_on, query
 from frazil.spark.sql.results import empty_result, table_of

@@ -44,7 +44,7 @@ from frazil.spark.sql.context import (
     SqlContext,
     ViewScope,
 )
-from frazil.spark.sql.failures import in_the_view
+from frazil.spark.sql.errors.failures import in_the_view
 from frazil.spark.sql.functions.calls import calls_in, may_call
 from frazil.spark.sql.functions.with_functions import as_changes_of, with_functions
 from frazil.spark.sql.parameters import Args

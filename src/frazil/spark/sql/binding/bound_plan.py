@@ -13,7 +13,7 @@ from frazil.spark.plans.hidden import DeletedPlaces, with_marked_columns
 from frazil.spark.plans.machine import Machine, machine_of
 from frazil.spark.plans.relations import PlannedRelation, replace_relations
 from frazil.spark.sql.binding.bound_text import BoundText
-from frazil.spark.sql.failures import in_the_users_words
+from frazil.spark.sql.errors.failures import in_the_users_words
 from frazil.spark.sql.parameters import Args
 
 

@@ -16,7 +16,7 @@ from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.binding.sub_queries import has_sub_queries_as_values, separated_rows
 from frazil.spark.sql.binding.view_columns import as_the_view_says, fitting_the_view
 from frazil.spark.sql.context import NamedView, SqlContext
-from frazil.spark.sql.failures import in_the_view
+from frazil.spark.sql.errors.failures import in_the_view
 from frazil.spark.sql.functions.with_functions import TypedCall
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.table_uses import TableUse

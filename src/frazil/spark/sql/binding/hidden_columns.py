@@ -15,7 +15,7 @@ from frazil.spark.files.projection import METADATA_COLUMNS
 from frazil.spark.session.facts import is_case_sensitive
 from frazil.spark.session.temporary_views import make_temporary_view
 from frazil.spark.sql.binding.relations import QueriedTable
-from frazil.spark.sql.failures import place_in_the_users_text
+from frazil.spark.sql.errors.failures import place_in_the_users_text
 from frazil.spark.sql.parameters import Args
 from frazil.spark.words import QUERIES, Word, begins_query
 

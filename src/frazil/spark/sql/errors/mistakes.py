@@ -16,7 +16,7 @@ from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.binding.bound_plan import BoundPlan
 from frazil.spark.sql.context import SqlContext
-from frazil.spark.sql.failures import place_told
+from frazil.spark.sql.errors.failures import place_told
 from frazil.spark.sql.functions.calls import may_call
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.parsers.spark_parser import parsed_plan
