@@ -64,6 +64,7 @@ STREAM = (
     "s.readStream.table('lake.db.u').writeStream.option('checkpointLocation', getcwd() + '/cp')"
     ".trigger(availableNow=True).toTable('lake.db.copy')"
 )
+PARQUET = [["write.format.default", "parquet"]]
 STEPS = [
     # Definitions, names and rows.
     Step("CREATE NAMESPACE lake.db", []),
@@ -175,6 +176,16 @@ STEPS = [
     Step("py:s.catalog.createTable('lake.db.made', schema=s.range(1).schema).columns", ["id"]),
     Step("SELECT count(*) FROM lake.db.made.snapshots", [[0]]),
     Step("DROP TABLE lake.db.made", []),
+    Step(f"py:{TWO}.write.format('parquet').saveAsTable('lake.db.made')"),
+    Step("SHOW TBLPROPERTIES lake.db.made ('write.format.default')", PARQUET),
+    Step(f"py:{TWO}.writeTo('lake.db.made').using('parquet').createOrReplace()"),
+    Step("DROP TABLE lake.db.made", []),
+    Step("CREATE TABLE lake.db.made (id UUID, b FIXED(2)) USING parquet", []),
+    Step("INSERT INTO lake.db.made SELECT uuid(), X'0001'", []),
+    Step("SHOW TBLPROPERTIES lake.db.made ('write.format.default')", PARQUET),
+    Step("DROP TABLE lake.db.made", []),
+    Step(f"py:{TWO}.writeTo('lake.db.made').using('orc').create()", None, "writes no orc"),
+    Step("CREATE TABLE lake.db.made (id INT, CHECK (id > 0))", None, "support table constraint"),
     Step(f"py:{TWO}.writeTo('lake.db.w').using('iceberg').tableProperty('a', 'b').create()"),
     Step(f"py:{TWO}.writeTo('lake.db.w').using('iceberg').create()", None, "ALREADY_EXISTS"),
     Step(f"py:{TWO}.write.mode('overwrite').saveAsTable('lake.db.w')"),
