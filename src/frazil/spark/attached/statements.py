@@ -64,10 +64,10 @@ def run_statement(
     if isinstance(sqlQuery, str) and _SHOW_CATALOGS.match(sqlQuery):
         return _catalogs(names, plain, spark, sqlQuery)
     words = _words(names, sqlQuery)
-    if words is None or names.first_in(words) is None:
+    if words is None:
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
-    if _goes_to_spark(names, words):
+    if names.first_in(words) is None or _goes_to_spark(names, words):
         with errors_unlogged():
             answer: DataFrame = plain(spark, sqlQuery, args, **kwargs)
             return answer
