@@ -21,7 +21,7 @@ pytestmark = pytest.mark.check
 OF_US = re.compile(r"py4j|Proxy\d|frazil_|frazil-", re.IGNORECASE)
 """How Python is called, and names that Frazil makes."""
 OF_SPARKS_OWN = re.compile("ERROR (FileFormatWriter|ExecutionListenerBus): ")
-"""Spark's writer logs a job that fails, and Spark 4.1 each analysis, with all that stands around."""
+"""Spark's writer logs a job that fails, and Spark 4.1 each analysis, with all around it."""
 MARK = "java_method('java.io.File', 'createTempFile', 'begun', '.mark')"
 WAITS = "java_method('java.lang.Thread', 'sleep', 20000L)"
 OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
