@@ -18,6 +18,7 @@ from frazil.spark.catalog.lake_catalog import LakeCatalog
 from frazil.spark.catalog.parser import LakeParser
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.server import SparkListening, SparkServer
+from frazil.spark.catalog.sessions import install
 from frazil.spark.local.session import local_session
 
 FAILS = {
@@ -65,6 +66,7 @@ def main(connect: str, thrift: str) -> None:
     spark = local_session(config={"spark.ui.enabled": "false", **listening.spark_settings})
     own = spark.newSession()
     configured_lakes().attach(own)
+    install(own)
     server = SparkServer(spark, configured_lakes().attach, listening)
     server.start()
     client = Client.builder.remote(f"sc://127.0.0.1:{connect}").create()

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.check
 
 OF_US = re.compile(r"py4j|Proxy\d|frazil_|frazil-", re.IGNORECASE)
 """How Python is called, and names that Frazil makes."""
+OF_SPARKS_OWN = re.compile("ERROR (FileFormatWriter|ExecutionListenerBus): ")
+"""Spark's writer logs a job that fails, and Spark 4.1 each analysis, with all around it."""
 MARK = "java_method('java.io.File', 'createTempFile', 'begun', '.mark')"
 WAITS = "java_method('java.lang.Thread', 'sleep', 20000L)"
 OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYSPARK_"))}
@@ -194,10 +196,10 @@ def made(beeline, name):
 
 
 def log_since(place, before):
-    """What the server has logged since, but for Spark's writer, which logs where it is called."""
+    """What the server has logged since, but for what in Spark logs where it is called."""
     log = "".join([*place.running.lines, *place.running.errors])[before:]
     events = re.split(r"^(?=\d\d/\d\d/\d\d )", log, flags=re.MULTILINE)
-    return "".join(each for each in events if "ERROR FileFormatWriter: " not in each)
+    return "".join(each for each in events if not OF_SPARKS_OWN.search(each))
 
 
 def test_mistakes_over_jdbc(place, beeline):

@@ -73,14 +73,15 @@ def run_statement(
         if names.may_be_in(named):
             sqlQuery, args = named, left
     words = _words(names, sqlQuery)
-    if words is None or names.first_in(words) is None:
+    if words is None:
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
-    if _goes_to_spark(names, sqlQuery, words):
+    if names.first_in(words) is None or _goes_to_spark(names, sqlQuery, words):
         with errors_unlogged():
             answer: DataFrame = plain(spark, sqlQuery, args, **kwargs)
-        if words[0].keyword == "CACHE":
-            CachedTables.of(spark).note_query(spark, str(name_of_cached_query(sqlQuery)))
+        cached = name_of_cached_query(sqlQuery) if words[0].keyword == "CACHE" else None
+        if cached is not None:
+            CachedTables.of(spark).note_query(spark, cached)
         return answer
     if words[0].keyword == "CALL":
         names.refuse_in_transaction("a CALL")

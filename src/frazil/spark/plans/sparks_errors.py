@@ -39,7 +39,7 @@ def sparks_errors() -> Iterator[None]:
         yield
     except FrazilError as error:
         condition = condition_of(error)
-        if condition is None:
+        if condition is None or isinstance(error, SparksToo):
             raise
         raise AnalysisException(
             message=str(error), errorClass=condition, messageParameters={}

@@ -8,7 +8,13 @@ from typing import Any, Final
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from frazil.errors import CommitError, FrazilError, SqlSyntaxError, ValidationError
+from frazil.errors import (
+    CommitError,
+    FrazilError,
+    NoSuchTableError,
+    SqlSyntaxError,
+    ValidationError,
+)
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.relations import written_names
 from frazil.spark.plans.sparks_errors import sparks_too
@@ -66,13 +72,13 @@ def mistakes_as_sparks(context: SqlContext, text: str, args: Args) -> Iterator[N
     """
     try:
         yield
-    except ValidationError as error:
+    except (ValidationError, NoSuchTableError) as error:
         if isinstance(error, PySparkException | CommitError):
             raise
         found = _mistake(context, text, args, error)
         if isinstance(found, ParseException):
             raise _both(error, ParseException, found) from error
-        if found is not None:
+        if found is not None and not isinstance(error, NoSuchTableError):
             raise _both(error, AnalysisException, found, place_told(found, text)) from error
         if isinstance(error, SqlSyntaxError):
             said = {"error": str(error), "hint": ""}
