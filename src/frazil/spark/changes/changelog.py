@@ -66,6 +66,8 @@ class Changelog:
         snapshots: the range.
         schema: the schema that all rows are read with.
         where: which rows, before and after a change alike.
+        may_begin_with_append: whether the snapshot before the range may have expired if the first
+            one is an append, which says all of itself.
     """
 
     spark: SparkSession
@@ -74,6 +76,7 @@ class Changelog:
     snapshots: SnapshotRange
     schema: Schema
     where: str | Column | Expression | None = None
+    may_begin_with_append: bool = False
 
     def __post_init__(self) -> None:
         for field in self.schema.fields:
@@ -122,7 +125,7 @@ class Changelog:
             if snapshot.operation != REPLACE
         ]
         parts: list[Part] = []
-        if self._first_is_append_alone:
+        if self.may_begin_with_append and self._first_is_append_alone:
             _, first = changed.pop(0)
             appended = appended_files(
                 self.metadata, [first], self.io, where=self._condition.implied, schema=self.schema

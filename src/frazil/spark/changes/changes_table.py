@@ -52,7 +52,8 @@ def changes_table(
         from_timestamp_ms=since,
         to_timestamp_ms=said.get("to_timestamp"),
     )
-    rows = Changelog(spark, metadata, io, found, metadata.schema).changes_of_files()
+    changelog = Changelog(spark, metadata, io, found, metadata.schema, may_begin_with_append=True)
+    rows = changelog.changes_of_files()
     columns = [rows[name] for name in rows.columns[: -len(_COMMENTS)]]
     told = [rows[n].alias(n, metadata={COMMENT_KEY: said}) for n, said in _COMMENTS.items()]
     return rows.select(*columns, *told)
