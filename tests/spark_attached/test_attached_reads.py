@@ -82,6 +82,8 @@ def test_use(tables, spark):
     assert spark.table("t").count() == spark.sql("SELECT * FROM t").count() == 5
     assert spark.catalog.currentCatalog() == "lake"
     assert spark.catalog.currentDatabase() == "db"
+    said = spark.sql("SELECT current_catalog(), current_schema(), max(id) > 0 FROM t").collect()
+    assert [tuple(row) for row in said] == [("lake", "db", True)]
     spark.sql("CREATE TABLE v AS SELECT * FROM db.t WHERE id < 3")
     assert spark.read.table("v.snapshots").count() == 1
     assert spark.sql("SHOW TABLES").count() == 2
@@ -107,6 +109,11 @@ def test_use(tables, spark):
     spark.catalog.setCurrentCatalog("lake")
     spark.catalog.setCurrentDatabase("db")
     assert spark.table("t").count() == 5
+    spark.sql("SET CATALOG spark_catalog")
+    told = "SELECT DISTINCT current_catalog(), current_database() FROM lake.db.t"
+    assert [tuple(row) for row in spark.sql(told).collect()] == [("spark_catalog", "default")]
+    spark.sql("SET CATALOG 'lake'")
+    assert spark.sql("SELECT current_catalog()").collect()[0][0] == "lake"
     spark.sql("SET CATALOG spark_catalog")
     assert spark.catalog.currentDatabase() == "default"
 

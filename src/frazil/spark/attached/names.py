@@ -204,6 +204,12 @@ class AttachedContext(SqlContext):
                 return each.name
         return catalog.name
 
+    @property
+    def current_place(self) -> Identifier | None:
+        """The lake and the namespace that USE has set; None where they are Spark's."""
+        lake = self.names.lake
+        return None if lake is None else (lake, *self.names.namespace.levels)
+
     def is_lake(self, name: str) -> bool:
         """Whether a name stands before names of a lake's tables."""
         return name in self.names.lakes

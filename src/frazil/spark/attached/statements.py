@@ -76,7 +76,8 @@ def run_statement(
     if words is None:
         found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
-    if names.first_in(words) is None or _goes_to_spark(names, sqlQuery, words):
+    is_ours = names.first_in(words) is not None or _sets_catalog(words)
+    if not is_ours or _goes_to_spark(names, sqlQuery, words):
         with errors_unlogged():
             answer: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         cached = name_of_cached_query(sqlQuery) if words[0].keyword == "CACHE" else None
@@ -193,6 +194,11 @@ def _run_move(names: SessionNames, words: tuple[Word, ...], text: str) -> bool |
         reader.word("NAMESPACE")
     with sparks_errors():
         return use(names, reader.names("the name of a catalog or a namespace"))
+
+
+def _sets_catalog(words: Sequence[Word]) -> bool:
+    """Whether a statement is SET CATALOG, which may name a lake as a string."""
+    return [word.keyword for word in words[:2]] == ["SET", "CATALOG"]
 
 
 def use(names: SessionNames, parts: Identifier) -> bool:

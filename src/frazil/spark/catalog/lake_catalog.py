@@ -449,4 +449,5 @@ def _change_column(update: Any, kind: str, change: Any) -> None:
     elif kind == "UpdateColumnType":
         update.update_column(name, str(change.newDataType().sql()))
     else:
-        update.update_column(name, doc=str(change.newComment()))
+        comment = change.newComment()
+        update.update_column(name, doc=str(comment) if comment else None)

@@ -274,6 +274,11 @@ class SqlContext:
         """What stands before names of the lake's tables."""
         return self.catalog.name
 
+    @property
+    def current_place(self) -> Identifier | None:
+        """The catalog and the namespace that are in use; None where they are Spark's."""
+        return (self.name, *self.current.levels)
+
     def name_of(self, catalog: Catalog) -> str:
         """Return what stands before names of a catalog's tables."""
         return self.name if catalog is self.catalog else catalog.name

@@ -13,6 +13,7 @@ from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import SparksNameError, SqlContext
 from frazil.spark.sql.errors.mistakes import mistakes_as_sparks
 from frazil.spark.sql.functions.calls import may_call
+from frazil.spark.sql.functions.current_place import with_current_place
 from frazil.spark.sql.parameters import (
     Args,
     with_frames,
@@ -61,6 +62,10 @@ def _run(context: SqlContext, text: str, args: Args) -> DataFrame:
     reader = WordReader(text)
     if reader.is_done:
         raise SqlSyntaxError("the statement is empty")
+    place = context.current_place
+    if place is not None and not views.keeps_a_query(reader.words):
+        text = with_current_place(text, place)
+        reader = WordReader(text)
     if (args or context.frames) and views.keeps_a_query(reader.words):
         raise ValidationError(
             "a view of the lake keeps its query as it is written: it can have no parameters and no "

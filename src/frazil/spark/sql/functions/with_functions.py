@@ -93,6 +93,15 @@ def with_functions(
     return WithFunctions(_changed_text(text, changes), tuple(sorted(changes)), tuple(typed))
 
 
+def with_values(
+    text: str, words: Sequence[Word], values: Sequence[tuple[FunctionCall, str]]
+) -> str:
+    """Return a text with values in place of calls; columns keep the names that the calls give."""
+    changes = [(call.start, call.stop, value) for call, value in values]
+    names = _aliases(text, words, [call for call, _ in values])
+    return _changed_text(text, [*changes, *names])
+
+
 def _ask_each(
     text: str,
     words: Sequence[Word],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -499,8 +500,8 @@ def use(context: SqlContext, reader: WordReader) -> None:
 def comment(context: SqlContext, reader: WordReader) -> bool:
     """Run a COMMENT ON; return whether it was one of the lake's."""
     reader.expect("COMMENT", "ON")
-    of_table = reader.takes("TABLE")
-    if not of_table:
+    of_column, of_table = reader.takes("COLUMN"), reader.takes("TABLE")
+    if not of_column and not of_table:
         if not reader.sees_one_of(*NAMESPACE_WORDS):
             return False
         reader.word("NAMESPACE")
@@ -508,6 +509,8 @@ def comment(context: SqlContext, reader: WordReader) -> bool:
     reader.expect("IS")
     text = None if reader.takes("NULL") else reader.string()
     reader.finish()
+    if of_column:
+        return _comment_on_column(context, parts, text)
     if not of_table:
         name = context.namespace(parts)
         updates, removals = ({"comment": text}, ()) if text is not None else ({}, ("comment",))
@@ -517,6 +520,17 @@ def comment(context: SqlContext, reader: WordReader) -> bool:
     else:
         context.to_change(parts).set_properties({"comment": text})
     return True
+
+
+def _comment_on_column(context: SqlContext, parts: Identifier, text: str | None) -> bool:
+    """Comment on a column, whose name ends that of its table; return whether the lake has it."""
+    for split in range(len(parts) - 1, 0, -1):
+        with suppress(NoSuchTableError):
+            if isinstance(context.find(parts[:split]), NamedTable):
+                with context.to_change(parts[:split]).update_schema() as change:
+                    change.update_column(parts[split:], doc=text)
+                return True
+    return False
 
 
 def refresh(context: SqlContext, reader: WordReader) -> bool:
