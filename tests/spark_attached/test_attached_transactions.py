@@ -91,6 +91,18 @@ def test_a_writer_that_fails_counts_as_a_statement(tables, spark, rows):
 
 
 @pytest.mark.check
+def test_statements_that_spark_calls_back_for_are_parts_of_it(tables, spark):
+    """Spark runs them, and asks Frazil meanwhile, in another thread of Python."""
+    spark.sql("CREATE TEMPORARY VIEW some_rows AS SELECT * FROM lake.db.a")
+    spark.sql("USE lake.db")
+    spark.sql("BEGIN")
+    spark.sql("INSERT INTO a SELECT * FROM some_rows LIMIT 1")
+    spark.sql("DROP VIEW some_rows")
+    spark.sql("ROLLBACK")
+    spark.sql("USE spark_catalog")
+    assert not spark.catalog.tableExists("some_rows")
+
+
 def test_other_threads_other_lakes_and_streams(tables, other, spark, rows):
     rows.writeTo("other.db.there").create()
     spark.sql("USE lake.db")

@@ -1,32 +1,22 @@
-"""Statements that Frazil itself gives to Spark, whose parser leaves their names alone.
-
-The virtual machine calls back in another thread of Python than the one that called it, and in the
-same thread of its own: what marks a statement is that thread's.
-"""
+"""Statements that Frazil itself gives to Spark, whose parser leaves their names alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final
 
 from pyspark.sql import SparkSession
 
+from frazil.spark.session.marks import mark_of, marked
+
 _MARK: Final = "frazil.own.statement"
 
 
-@contextmanager
-def own_statements(spark: SparkSession) -> Iterator[None]:
+def own_statements(spark: SparkSession) -> AbstractContextManager[None]:
     """Mark what the thread parses in the block as Frazil's own."""
-    context = spark.sparkContext
-    before = context.getLocalProperty(_MARK)
-    context.setLocalProperty(_MARK, "true")
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_MARK, before)  # type: ignore[arg-type]
+    return marked(spark, _MARK, "true")
 
 
 def parses_own_statement(spark: SparkSession) -> bool:
     """Return whether what the thread parses is Frazil's own."""
-    return spark.sparkContext.getLocalProperty(_MARK) is not None
+    return mark_of(spark, _MARK) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.later import later
+from frazil.spark.session.facts import is_connect
+from frazil.spark.session.marks import mark_of, marked
 
 if TYPE_CHECKING:
     from frazil.spark.lake_transaction.tables import JoinedTables
@@ -32,6 +34,7 @@ else:
 _CONTROL: Final = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:BEGIN|START|COMMIT|ROLLBACK)\b", re.IGNORECASE | re.DOTALL
 )
+_PART: Final = "frazil.transaction.part"
 _LONGEST_WAIT: Final = 3600.0
 """For so many seconds a statement waits for another one of its transaction."""
 
@@ -172,9 +175,14 @@ class StatementTransactions:
 
     @contextmanager
     def _run_alone(self) -> Iterator[None]:
-        """Have nothing else of a transaction of all threads run; wait for what does."""
+        """Have nothing else of a transaction of all threads run; wait for what does.
+
+        What Spark calls back for, in another thread of Python, is a part of what runs already.
+        """
         running = self._running
-        if running is None:
+        is_connected = is_connect(self._spark)
+        own = str(id(self))
+        if running is None or (not is_connected and mark_of(self._spark, _PART) == own):
             yield
             return
         if not running.acquire(timeout=_LONGEST_WAIT):
@@ -182,8 +190,10 @@ class StatementTransactions:
                 "another statement of this session's transaction runs: wait for it, or begin a "
                 "transaction in a session of its own"
             )
+        mark = nullcontext() if is_connected else marked(self._spark, _PART, own)
         try:
-            yield
+            with mark:
+                yield
         finally:
             running.release()
 
