@@ -24,7 +24,7 @@ from frazil.spark.local.session import local_session
 FAILS = {
     "executeCommand": (SessionPlace, "run", "INSERT INTO lake.db.t VALUES (2)"),
     "parsePlan": (LakeParser, "_parse", "SELECT max(id) FROM lake.db.t"),
-    "loadTable": (LakeCatalog, "_rows_named", "SELECT max(id) FROM IDENTIFIER('lake.db' || '.t')"),
+    "loadTable": (LakeCatalog, "_rows_named", "BEGIN SELECT max(id) FROM lake.db.t; END"),
 }
 """What Spark calls: where the error is raised in it, and a statement that comes there."""
 NEXT = "SELECT max(id) FROM lake.db.t"
@@ -79,7 +79,7 @@ def main(connect: str, thrift: str) -> None:
         lambda text: [
             tuple(row)
             for row in own.sql(
-                text if "IDENTIFIER" in text else f"EXECUTE IMMEDIATE {text!r}"
+                text if text.startswith("BEGIN") else f"EXECUTE IMMEDIATE {text!r}"
             ).collect()
         ],
     )

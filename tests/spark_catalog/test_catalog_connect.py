@@ -257,7 +257,7 @@ STEPS = [
     Step("SELECT * FROM lake.db.none", None, "TABLE_OR_VIEW_NOT_FOUND"),
     Step("INSERT INTO lake.db.none VALUES (1)", None, "TABLE_OR_VIEW_NOT_FOUND"),
     Step("SELECT nope FROM lake.db.t", None, "UNRESOLVED_COLUMN"),
-    Step("DELETE FROM lake.db.t WHERE nope = 1", None, "there is no column 'nope'"),
+    Step("DELETE FROM lake.db.t WHERE nope = 1", None, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
     Step("INSERT INTO lake.db.u VALUES (1, 'b', 'c')", None, "nothing was written"),
     Step("SELECT * FROM lake.db.t VERSION AS OF 1", None, "no snapshot 1"),
     Step("SELEC * FROM lake.db.t", None, "PARSE_SYNTAX_ERROR"),

@@ -163,19 +163,22 @@ def test_values_of_variables_and_functions_are_those_of_the_call(filled, spark):
 
 
 @pytest.mark.check
-def test_what_the_session_says_is_that_of_the_call(filled, spark):
+def test_what_is_in_use_is_that_of_the_call(filled, session):
     filled.sql("CREATE TABLE db.names (name STRING, n INT)")
-    for n, name in enumerate(("default", "one_more")):
+    for n, name in enumerate(("db", "one_more", "UTC", "Asia/Tokyo")):
         filled.sql(f"INSERT INTO db.names VALUES ('{name}', {n})")
-    spark.sql("CREATE DATABASE one_more")
-    query = "SELECT n FROM lake.db.names WHERE name = current_database()"
-    try:
-        assert [[row.n for row in filled.sql(query).collect()] for _ in range(2)] == [[0], [0]]
-        spark.sql("USE one_more")
-        assert [[row.n for row in filled.sql(query).collect()] for _ in range(2)] == [[1], [1]]
-    finally:
-        spark.sql("USE default")
-        spark.sql("DROP DATABASE one_more")
+    filled.sql("CREATE NAMESPACE one_more")
+
+    def told_twice(call):
+        query = f"SELECT n FROM lake.db.names WHERE name = {call}"
+        return [[row.n for row in filled.sql(query).collect()] for _ in range(2)]
+
+    for n, namespace in enumerate(("db", "one_more")):
+        filled.sql(f"USE {namespace}")
+        assert told_twice("current_database()") == [[n], [n]]
+    for n, zone in enumerate(("UTC", "Asia/Tokyo"), start=2):
+        session(spark__sql__session__timeZone=zone)
+        assert told_twice("current_timezone()") == [[n], [n]]
 
 
 @pytest.mark.check

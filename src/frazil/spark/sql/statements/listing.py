@@ -113,7 +113,7 @@ STATEMENTS: Final = (
 """Of several that fit the first is meant."""
 
 _KINDS: Final = {each.first_word: each.kind for each in reversed(STATEMENTS)}
-_SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "FUNCTIONS", "VARIABLE"})
+_SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "VARIABLE"})
 _OF_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION", "VARIABLE", "GLOBAL"})
 _BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
 
