@@ -3,6 +3,7 @@
 FrazilError
 ├── ValidationError                what was asked contradicts the table or the specification
 │   ├── EvolutionError             a schema, partition or sort change that is not allowed
+│   │   └── NoSuchColumnError      of a column that is not there
 │   ├── PredicateError             a filter that cannot be parsed or bound
 │   ├── ProcedureError             a CALL that cannot be read, or has wrong arguments
 │   ├── SqlSyntaxError             a statement of SQL that cannot be read
@@ -48,6 +49,10 @@ class ValidationError(FrazilError, ValueError):
 
 class EvolutionError(ValidationError):
     """A schema, partition or sort change that the specification does not allow."""
+
+
+class NoSuchColumnError(EvolutionError):
+    """A change of a column that is not there, or beside or inside of one."""
 
 
 class PredicateError(ValidationError):

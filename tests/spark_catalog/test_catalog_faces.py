@@ -35,7 +35,7 @@ OF_NO_SPARK = {key: None for key in os.environ if key.startswith(("SPARK_", "PYS
 
 # -- how names are spelled -------------------------------------------------------------------------
 
-_QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
+_QUOTED = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`)")
 
 
 def _respelled(pattern: str, by: str, text: str) -> str:
@@ -47,7 +47,7 @@ def _respelled(pattern: str, by: str, text: str) -> str:
 
 def in_full(text: str) -> str:
     """A statement whose names begin with the lake's."""
-    return _respelled(r"(?<![\w.])(db2?|system)(?=[.\s]|$)", r"lake.\1", text)
+    return _respelled(r"(?<![\w.])(db2?|second|system)(?=[.\s]|$)", r"lake.\1", text)
 
 
 def in_short(text: str) -> str:

@@ -214,7 +214,7 @@ class Player:
     def _not_sparks(self, case: Case) -> str | None:
         """What an error is not that Spark's is, where the mistake is in the user's words."""
         kind, _, condition = (case.columns or "").partition(" ")
-        if self.raised is None or not condition.startswith(MISTAKES):
+        if self.raised is None or case.differs or not condition.startswith(MISTAKES):
             return None
         if kind not in [each.__name__ for each in type(self.raised).__mro__]:
             return kind

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frazil.errors import EvolutionError
+from frazil.errors import EvolutionError, NoSuchColumnError
 from frazil.format.arguments import what_there_is
 from frazil.format.schema import Schema
 from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -200,7 +200,7 @@ class SchemaTree:
             (field.name for field in self.fields()),
             names=(self.name_of(field_id) for field_id in self._fields),
         )
-        raise EvolutionError(f"cannot {action} column {text!r}: there is no such column{known}")
+        raise NoSuchColumnError(f"cannot {action} column {text!r}: there is no such column{known}")
 
     def _key(self, name: str) -> str:
         return name if self._case_sensitive else name.lower()

@@ -25,12 +25,11 @@ from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here
 from frazil.spark.port import SparkHandlePort
 from frazil.spark.session import costs
 from frazil.spark.session.arrow_frames import arrow_of, columns_of, polars_of
-from frazil.spark.session.arrow_rows import spark_frame
 from frazil.spark.session.facts import (
     prepare_session,
     shuffle_partitions,
 )
-from frazil.spark.session.tasks import map_batches, map_items, spread_items
+from frazil.spark.session.tasks import map_batches, map_items, spark_frame, spread_items
 from frazil.storage.files import FileIO
 from frazil.storage.listing import LISTED, Beginning, list_beginning, list_folders
 from frazil.table.maintenance.orphans import (

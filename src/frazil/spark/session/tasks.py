@@ -33,7 +33,6 @@ from frazil.format import types as I
 from frazil.format.values.decimals import at_scale
 from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.session import costs
-from frazil.spark.session.arrow_rows import spark_frame
 from frazil.spark.session.costs import Cost
 from frazil.spark.session.facts import prepare_session, shuffle_partitions
 from frazil.spark.session.packages import have_packages, lacks_packages, require_packages
@@ -77,6 +76,11 @@ class Wire(Generic[Result]):
 
     to_text: Callable[[Result], str]
     from_text: Callable[[str], Result]
+
+
+def spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows of Arrow as Spark's, with their columns where there are none."""
+    return spark.createDataFrame(rows, from_arrow_schema(rows.schema))
 
 
 def work_on(

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from frazil.errors import (
     CommitError,
     FrazilError,
+    NoSuchColumnError,
     NoSuchTableError,
     SqlSyntaxError,
     ValidationError,
@@ -45,6 +46,7 @@ _MISTAKES: Final = (
 """Conditions of Spark's that tell of the user's own words, as they begin."""
 
 _SYNTAX: Final = "PARSE_SYNTAX_ERROR"
+_COLUMN: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _ALTERS: Final = "ALTER"
 """How statements begin whose words are Iceberg's: Spark's parser refuses those that are right."""
 
@@ -75,6 +77,8 @@ def mistakes_as_sparks(context: SqlContext, text: str, args: Args) -> Iterator[N
     except (ValidationError, NoSuchTableError) as error:
         if isinstance(error, PySparkException | CommitError):
             raise
+        if isinstance(error, NoSuchColumnError):
+            raise sparks_too(error, AnalysisException, _COLUMN, {}) from error
         found = _mistake(context, text, args, error)
         if isinstance(found, ParseException):
             raise _both(error, ParseException, found) from error
