@@ -37,6 +37,26 @@ def test_tables_and_views_are_replaced_and_renamed(lake, other, spark):
     assert spark.table("lake.db.e").count() == 1
 
 
+@pytest.mark.check
+@pytest.mark.parametrize("words", ["REPLACE TABLE", "CREATE OR REPLACE TABLE"])
+def test_a_table_is_replaced_by_one_commit(lake, spark, words):
+    """Its query reads the table of before, and one that fails leaves it."""
+    spark.sql("CREATE TABLE lake.db.one AS SELECT 1 AS a")
+
+    def states():
+        metadata = lake.load_table("db.one").metadata
+        return [entry.metadata_file for entry in metadata.metadata_log], len(metadata.snapshots)
+
+    files, snapshots = states()
+    failing = "SELECT CAST(raise_error('not so') AS INT) AS b FROM lake.db.one"
+    with pytest.raises(Exception, match="not so"):
+        spark.sql(f"{words} lake.db.one AS {failing}")
+    assert states() == (files, snapshots)
+    spark.sql(f"{words} lake.db.one AS SELECT a + 1 AS b FROM lake.db.one")
+    assert [len(states()[0]), states()[1]] == [len(files) + 1, snapshots + 1]
+    assert [row.asDict() for row in spark.table("lake.db.one").collect()] == [{"b": 2}]
+
+
 def test_tables_by_the_catalogs_method(lake, spark):
     schema = T.StructType([T.StructField("id", T.LongType(), metadata={"comment": "of rows"})])
     spark.sql("USE lake.db")

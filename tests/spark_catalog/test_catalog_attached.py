@@ -49,6 +49,13 @@ HELD = [
         "BEGIN INSERT INTO lake.db.t VALUES (9, 'i'); SELECT max(id) FROM lake.db.t; END",
         [(9,)],
     ),
+    pytest.param(
+        "BEGIN INSERT INTO lake.db.t VALUES (9, 'i'); CALL lake.system.rewrite_data_files("
+        "table => 'db.t', options => map('min-input-files', '2')); "
+        "SELECT count(*) FROM lake.db.t.files; END",
+        [(1,)],
+        marks=pytest.mark.check,
+    ),
     # A change is found in a script also where it has CTEs.
     pytest.param(
         "BEGIN DELETE FROM lake.db.t WHERE id IN (WITH t AS (SELECT 3 AS id) SELECT id FROM t); "
@@ -167,10 +174,16 @@ def test_a_temporary_view_and_a_function_follow_the_table(spark, lake):
     """As in Spark, whose views are read at each use."""
     spark.sql("CREATE TEMPORARY VIEW follows AS SELECT id FROM lake.db.t")
     spark.sql("CREATE TEMPORARY FUNCTION top() RETURNS BIGINT RETURN SELECT max(id) FROM lake.db.t")
+    spark.sql(
+        "CREATE TEMPORARY FUNCTION above(least BIGINT) RETURNS TABLE (id BIGINT) "
+        "RETURN SELECT id FROM lake.db.t WHERE id > least"
+    )
     spark.sql("INSERT INTO lake.db.t VALUES (4, 'd')")
     assert rows(spark, "SELECT max(id), top() FROM follows GROUP BY ALL") == [(4, 4)]
+    assert rows(spark, "SELECT * FROM above(2) ORDER BY id") == [(3,), (4,)]
     spark.sql("DROP VIEW follows")
     spark.sql("DROP TEMPORARY FUNCTION top")
+    spark.sql("DROP TEMPORARY FUNCTION above")
 
 
 HIDDEN = [
