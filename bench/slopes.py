@@ -52,7 +52,7 @@ HEAPS: Final[Mapping[int | None, str]] = {5: "1g", 12: DRIVER_HEAP, 13: DRIVER_H
 """The driver's heap of rows whose bars are for that: Spark's default of row 5."""
 
 _SECONDS_A_ROW: Final = 120
-_LONGER: Final[Mapping[int, int]] = {12: 480, 13: 1_500, 14: 360}
+_LONGER: Final[Mapping[int, int]] = {12: 1_200, 13: 1_500, 14: 360}
 """Rows that take longer: ten million entries are copied, a hundred thousand lists are read."""
 
 

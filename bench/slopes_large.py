@@ -18,7 +18,7 @@ from bench.context import Context
 from bench.figures import Bar, Figure, compare, limit, report
 from bench.slopes_cost import DRIVER_MB, Cost, Slope, Step, costs, give_memory_back
 from bench.slopes_data import FILE_SIZE, data_file
-from bench.slopes_java import java_merging_append, java_plan
+from bench.slopes_java import is_out_of_memory, java_merging_append, java_plan
 from bench.slopes_large_data import (
     MADE,
     MANY_ROWS,
@@ -36,7 +36,7 @@ _NUMBERS = count()
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Kind:
+class Kind:
     """One thing that is done to a table of millions of files.
 
     Attributes:
@@ -77,9 +77,9 @@ def _of_rows(
     times: float,
     megabytes: float,
     rounds: int = 1,
-) -> _Kind:
+) -> Kind:
     """What is asked of the rows of a metadata table."""
-    return _Kind(
+    return Kind(
         name=name,
         step=lambda of: ask(getattr(of.inspect.dataframes, table)()),
         java=lambda context, of: lambda: ask(context.java(f"{of}.{table}")),
@@ -94,8 +94,8 @@ def _sums(rows: DataFrame) -> tuple[int, ...]:
     return tuple(rows.agg(F.sum("record_count"), F.sum("file_size_in_bytes")).collect()[0])
 
 
-_KINDS: tuple[_Kind, ...] = (
-    _Kind(
+KINDS: tuple[Kind, ...] = (
+    Kind(
         name="plan one of 1,000 partitions, {} files",
         step=lambda table: table.scan(f"part = {_PARTITION}").plan().file_count,
         java=lambda context, name: java_plan(
@@ -106,7 +106,7 @@ _KINDS: tuple[_Kind, ...] = (
         megabytes=1_000,
         rounds=3,
     ),
-    _Kind(
+    Kind(
         name="count the rows of {} files",
         step=lambda table: table.count(),
         java=lambda context, name: lambda: context.java(name).count(),
@@ -116,7 +116,7 @@ _KINDS: tuple[_Kind, ...] = (
         exponent=1.1,
         rounds=3,
     ),
-    _Kind(
+    Kind(
         name="plan all of {} files",
         step=lambda table: table.scan().plan().file_count,
         java=lambda context, name: java_plan(context, name),
@@ -124,7 +124,7 @@ _KINDS: tuple[_Kind, ...] = (
         times=12,
         megabytes=2_048,
     ),
-    _Kind(
+    Kind(
         name="plan by bounds of a column, {} files",
         step=lambda table: table.scan(f"{_IDS[0]} between {_IDS[1]} and {_IDS[2]}").plan(),
         java=lambda context, name: java_plan(context, name, between=_IDS),
@@ -181,7 +181,7 @@ _KINDS: tuple[_Kind, ...] = (
         times=12,
         megabytes=2_048,
     ),
-    _Kind(
+    Kind(
         name="an append to {} files",
         step=lambda table: table.files.append([data_file(table.location, next(_NUMBERS))]),
         # Its first append merges all manifests that are small, ours a hundred of them at most.
@@ -205,14 +205,14 @@ def millions_of_files(context: Context) -> Iterator[Figure]:
         )
         for files in SIZES
     }
-    slopes = {kind.name: Slope(context, kind.name, exponent=kind.exponent) for kind in _KINDS}
+    slopes = {kind.name: Slope(context, kind.name, exponent=kind.exponent) for kind in KINDS}
     ours: dict[tuple[str, int], Cost] = {}
     for files in SIZES:
         for kind, took in _our_costs(context, files, made[files]):
             ours[kind.name, files] = took
             yield from list(slopes[kind.name].told(files, {"frazil": took}))[:1]
             yield from _limits(kind, files, took)
-    for kind in _KINDS:
+    for kind in KINDS:
         slope = slopes[kind.name]
         if kind.times is None:
             yield slope.steepness()
@@ -224,7 +224,7 @@ def millions_of_files(context: Context) -> Iterator[Figure]:
             yield from _beside(kind.name.format(f"{files:,}"), ours[kind.name, files], java)
 
 
-def _limits(kind: _Kind, files: int, took: Cost) -> Iterator[Figure]:
+def _limits(kind: Kind, files: int, took: Cost) -> Iterator[Figure]:
     """What a step may take of such a table."""
     name = kind.name.format(f"{files:,}")
     if kind.seconds is not None:
@@ -244,16 +244,16 @@ def _beside(name: str, ours: Cost, java: Cost | None) -> Iterator[Figure]:
     yield report(memory, ours.peak, unit="MB", against="Java runtime", theirs=java.peak)
 
 
-def _our_costs(context: Context, files: int, made: str) -> Iterator[tuple[_Kind, Cost]]:
+def _our_costs(context: Context, files: int, made: str) -> Iterator[tuple[Kind, Cost]]:
     # A table of its own for appends: each merges another part of the manifests.
     tables = {
         "append": context.lake.register_table(f"bench.appended_{files}", made),
         "read": frazil.open_table(made, spark=context.spark),
     }
-    for kind in _KINDS:
+    for kind in KINDS:
         table = tables["append" if kind.appends else "read"]
 
-        def cold(kind: _Kind = kind, table: frazil.Table = table) -> None:
+        def cold(kind: Kind = kind, table: frazil.Table = table) -> None:
             table.io.caches.clear()
             kind.check(kind.step(table), files)
 
@@ -262,20 +262,20 @@ def _our_costs(context: Context, files: int, made: str) -> Iterator[tuple[_Kind,
         yield kind, costs(context, {"frazil": cold}, rounds=kind.rounds)["frazil"]
 
 
-def _java_costs(context: Context, files: int, made: str) -> Iterator[tuple[_Kind, Cost | None]]:
+def _java_costs(context: Context, files: int, made: str) -> Iterator[tuple[Kind, Cost | None]]:
     names = {"append": f"bench.java_appended_{files}", "read": f"bench.java_read_{files}"}
     for name in names.values():
         context.lake.register_table(name, made)
-    for kind in _KINDS:
+    for kind in KINDS:
         step = kind.java(context, names["append" if kind.appends else "read"])
 
-        def checked(kind: _Kind = kind, step: Step = step) -> None:
+        def checked(kind: Kind = kind, step: Step = step) -> None:
             kind.check(step(), files)
 
         rounds = 1 if kind.appends else kind.rounds
         try:
             yield kind, costs(context, {"java": checked}, rounds=rounds)["java"]
         except Py4JJavaError as error:
-            if "memory" not in str(error):
+            if not is_out_of_memory(error):
                 raise
             yield kind, None

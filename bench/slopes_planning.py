@@ -18,7 +18,7 @@ from bench.figures import Bar, Figure, compare, limit, report
 from bench.planning_data import write_table
 from bench.slopes_cost import Slope, cpu_of
 from bench.slopes_data import write_table_of_files, write_table_of_one_file
-from bench.slopes_java import java_plan
+from bench.slopes_java import is_out_of_memory, java_plan
 from frazil.format.manifests import DataFile
 from frazil.planning.plan import plan
 from frazil.planning.removal import data_files
@@ -127,7 +127,7 @@ def _read_by_java(context: Context, made: str, name: str, files: int, ours: floa
     try:
         theirs = min(cpu_of(context, lambda: _few_rows(context.java(table))) for _ in range(3))
     except Py4JJavaError as error:
-        if "memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         return report(f"{name}, not enough memory for", ours, unit="s", against="Java")
     return compare(name, "Java runtime", ours, theirs, Bar())

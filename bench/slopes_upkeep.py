@@ -24,6 +24,7 @@ from bench.slopes_data import (
     write_table_of_copies,
     write_table_of_snapshots,
 )
+from bench.slopes_java import is_out_of_memory
 from bench.slopes_wide_data import (
     lengthen,
     write_table_of_columns,
@@ -120,7 +121,7 @@ def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost | Non
         try:
             took = costs(context, {"java": partial(_call, context, text)}, rounds=1)["java"]
         except Py4JJavaError as error:
-            if "memory" not in str(error):
+            if not is_out_of_memory(error):
                 raise
             yield what, None
         else:
