@@ -1,4 +1,4 @@
-"""CPU seconds of a process and of all that it started, those that have ended too.
+"""CPU seconds of a process and of all that it started, those that have ended too, and their memory.
 
 The system counts an ended process with its parent, unless the parent ignores the ends of its
 children, as Spark's daemon of Python workers does: then nobody has its seconds. So the family is
@@ -17,6 +17,7 @@ from signal import SIGCHLD
 from typing import Final, Self
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _EVERY: Final = 0.25
 """Seconds between looks; what a lost member did after the last one is not counted."""
 
@@ -28,10 +29,12 @@ class _Member:
     Attributes:
         ticks: of CPU, with those of ended children that it waited for.
         is_waited_for: whether its parent gets these ticks when it ends.
+        resident: bytes of its memory.
     """
 
     ticks: int
     is_waited_for: bool
+    resident: int
 
 
 class CpuClock:
@@ -39,10 +42,13 @@ class CpuClock:
 
     Attributes:
         seconds: what was taken; known after the end.
+        started: the most MB that were resident at one look in what the process had started. Pages
+            that several of these share count for each.
     """
 
     def __init__(self, pid: int) -> None:
         self.seconds = 0.0
+        self.started = 0.0
         self._pid = pid
         self._seen: dict[tuple[int, str], _Member] = {}
         self._lost = 0
@@ -82,6 +88,8 @@ class CpuClock:
             if key not in seen and not member.is_waited_for:
                 self._lost += member.ticks
         self._seen = seen
+        others = (member.resident for (pid, _), member in seen.items() if pid != self._pid)
+        self.started = max(self.started, sum(others) / (1 << 20))
 
 
 def _family(pid: int) -> Iterator[tuple[tuple[int, str], _Member]]:
@@ -102,7 +110,7 @@ def _family(pid: int) -> Iterator[tuple[tuple[int, str], _Member]]:
             fields = stats[member]
             # Of user and system, with those of its own that have ended.
             ticks = sum(int(value) for value in fields[11:15])
-            yield (member, fields[19]), _Member(ticks, is_waited_for)
+            yield (member, fields[19]), _Member(ticks, is_waited_for, int(fields[21]) * _PAGE)
         children = [number for number, parent in parents.items() if parent == member]
         if children:
             waits = _waits_for_children(member)

@@ -1,22 +1,30 @@
 """What a step costs: CPU seconds and memory of Python and of the virtual machine, and its slope.
 
-The virtual machine's seconds are with those of its Python workers.
+The virtual machine's seconds are with those of its Python workers, whose memory is told apart.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from bench.context import Context
 from bench.cpu_clock import CpuClock
 from bench.figures import Bar, Figure, compare, limit, report
 
 Step = Callable[[], object]
+
+DRIVER_HEAP = "2g"
+DRIVER_MB = 4_096
+"""What a driver may have of tables of millions of files, of which its heap is a part."""
 
 _MEGABYTE = 1 << 20
 _LEAST_SECONDS = 0.01
@@ -31,11 +39,13 @@ class Cost:
         cpu: seconds of this process and of the virtual machine.
         peak: MB above what was taken before: resident here, the heap with its garbage there.
         resident: MB of both processes at their peaks, with what they had before.
+        workers: the most MB that Python workers of executors had at one look.
     """
 
     cpu: float
     peak: float
     resident: float = 0.0
+    workers: float = 0.0
 
 
 def costs(context: Context, sides: Mapping[str, Step], *, rounds: int = 3) -> dict[str, Cost]:
@@ -57,11 +67,25 @@ def costs(context: Context, sides: Mapping[str, Step], *, rounds: int = 3) -> di
 
 def cpu_of(context: Context, step: Step) -> float:
     """The CPU seconds of a step, here and in the virtual machine."""
+    return _watched(context, step)[0]
+
+
+def _watched(context: Context, step: Step) -> tuple[float, float]:
+    """The CPU seconds of a step, and the most MB of Python workers meanwhile."""
     with CpuClock(_pid(context)) as machine:
         before = _own_cpu()
         step()
         own = _own_cpu() - before
-    return own - machine.watching + machine.seconds
+    return own - machine.watching + machine.seconds, machine.started
+
+
+def give_memory_back() -> None:
+    """Let the step before have no part in the memory of the next."""
+    gc.collect()
+    # The allocator of Polars gives pages back when it works, half a second after they were left.
+    time.sleep(1)
+    pl.DataFrame({"number": range(1_000)}).sort("number")
+    time.sleep(1)
 
 
 @dataclass(slots=True)
@@ -141,12 +165,12 @@ def _with_memory(context: Context, step: Step) -> Cost:
     for process in ("self", machine):
         # Makes what is resident now the peak of the process.
         Path(f"/proc/{process}/clear_refs").write_text("5")
-    cpu = cpu_of(context, step)
+    cpu, workers = _watched(context, step)
     most = resident_memory("VmHWM")
     here = max(0.0, most - resident)
     there = sum(pool.getPeakUsage().getUsed() for pool in pools) - heap
     both = most + resident_memory("VmHWM", process=machine)
-    return Cost(cpu, here + max(0.0, there / _MEGABYTE), both)
+    return Cost(cpu, here + max(0.0, there / _MEGABYTE), both, workers)
 
 
 def resident_memory(name: str, *, process: int | str = "self") -> float:

@@ -1,6 +1,6 @@
 """The metadata of large tables: many files, deletes of whole partitions, many snapshots.
 
-Only metadata is written: neither data files nor delete files exist.
+Only metadata is written: no data file and no delete file exists, but one that has many names.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ PARTITIONS = 16
 PER_MANIFEST = 10_000
 FILE_SIZE = 10_000_000
 
+_IDS = Schema((NestedField(1, "id", LongType()),))
 _LINKED_FILES = 500_000
 _LINKED_PARTITIONS = 1_000
 _PER_LINK = 5_000
@@ -76,6 +77,47 @@ def write_table_of_files(
             written.append(replace(made, sequence_number=number, min_sequence_number=number))
     path = _list(io, metadata, written, snapshot_id=2, parent=None, sequence_number=2)
     return metadata_file(folder, metadata, [told_snapshot(2, None, metadata.last_updated_ms, path)])
+
+
+def write_table_of_one_file(folder: Path, *, files: int, file: DataFile) -> str:
+    """Write a table of so many names of one file that is really there; its metadata file.
+
+    Args:
+        file: of a table that has one column, `id`, and no partitions.
+    """
+    metadata = new_table_metadata(_IDS, PartitionSpec(), location=f"file://{folder.resolve()}")
+    io, per = FileIO(), 1_000
+    # A file system lets a file have some ten thousand names, so that folders have several, too.
+    (folder / "named").mkdir(parents=True)
+    (folder / "data").mkdir()
+    for number in range(per):
+        os.link(file.file_path.removeprefix("file://"), folder / "named" / f"{number:03d}.parquet")
+    for number in range(-(-files // per)):
+        (folder / "data" / f"{number:05d}").symlink_to("../named")
+
+    def named(number: int) -> ManifestEntry:
+        path = f"{metadata.location}/data/{number // per:05d}/{number % per:03d}.parquet"
+        here = DataFile(
+            file_path=path,
+            record_count=file.record_count,
+            file_size_in_bytes=file.file_size_in_bytes,
+        )
+        return ManifestEntry(status=EntryStatus.ADDED, data_file=here)
+
+    made = [
+        write_manifest(
+            io,
+            f"{metadata.location}/metadata/slopes-{first}.avro",
+            [named(number) for number in range(first, min(first + PER_MANIFEST, files))],
+            spec=metadata.spec,
+            schema=metadata.schema,
+            format_version=2,
+            content=ManifestContent.DATA,
+            snapshot_id=1,
+        )
+        for first in range(0, files, PER_MANIFEST)
+    ]
+    return metadata_file(folder, metadata, [only_snapshot(io, metadata, made)])
 
 
 def write_table_of_links(folder: Path, *, files: int) -> str:
@@ -173,8 +215,7 @@ def data_file(location: str, number: int | str) -> DataFile:
 
 def _empty(folder: Path) -> TableMetadata:
     spec = PartitionSpec(0, (PartitionField((1,), 1000, parse_transform("bucket[16]"), "bucket"),))
-    schema = Schema((NestedField(1, "id", LongType()),))
-    return new_table_metadata(schema, spec, location=f"file://{folder.resolve()}")
+    return new_table_metadata(_IDS, spec, location=f"file://{folder.resolve()}")
 
 
 def _manifest(

@@ -33,6 +33,11 @@ def java_plan(
     return lambda: count(scan.planFiles())
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a step of the Java runtime's ended because its heap was not enough."""
+    return "memory" in str(error).lower()
+
+
 def java_file(context: Context, table: Any, name: str, *, partition: str = "") -> Any:
     """A data file of the table that nobody opens."""
     jvm: Any = context.spark.sparkContext._jvm

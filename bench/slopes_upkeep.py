@@ -2,31 +2,29 @@
 
 Metadata alone is there, so `check` finds that each file is missing. The memory of executors' Python
 is not counted. In a local session executors are the driver's virtual machine, whose heap grows as
-far as it may before it is collected: a run of row 13 alone has one of `UPKEEP_HEAP`.
+far as it may before it is collected: row 13 has one of `DRIVER_HEAP`.
 """
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import polars as pl
 from py4j.protocol import Py4JJavaError
 
 import frazil
 from bench.context import CATALOG, Context
 from bench.figures import Bar, Figure, at_least, compare, limit, report
-from bench.slopes_cost import Cost, Slope, costs
+from bench.slopes_cost import DRIVER_MB, Cost, Slope, costs, give_memory_back
 from bench.slopes_data import (
     FILE_SIZE,
     data_file,
     write_table_of_copies,
     write_table_of_snapshots,
 )
+from bench.slopes_java import is_out_of_memory
 from bench.slopes_wide_data import (
     lengthen,
     write_table_of_columns,
@@ -38,8 +36,6 @@ from frazil.storage.files import FileIO
 
 MILLION = 1_000_000
 SIZES = (MILLION, 10 * MILLION)
-UPKEEP_HEAP = "2g"
-_DRIVER_MB = 4_096
 _LONG_BYTES = 500 << 20
 _NAMES_OF_LONG_AGO = ("file_path", "timestamp '2020-01-01' as last_modified")
 
@@ -63,7 +59,7 @@ def upkeep_of_millions(context: Context) -> Iterator[Figure]:
             slope = slopes.setdefault(name, Slope(context, name, exponent=exponent))
             yield from list(slope.told(files, {"frazil": took}))[:1]
             what = name.format(f"{files:,}")
-            yield limit(f"{what}, resident", took.resident, _DRIVER_MB, unit="MB")
+            yield limit(f"{what}, resident", took.resident, DRIVER_MB, unit="MB")
             if told is not None:
                 yield at_least(f"{what}, told", told, 3, unit="times")
     for slope in slopes.values():
@@ -99,19 +95,10 @@ def _our_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost, int |
             _add_small_files(context, table)
         table.io.caches.clear()
         heard.clear()
-        _give_memory_back()
+        give_memory_back()
         took = costs(context, {"frazil": step}, rounds=1)["frazil"]
         yield what, took, len(heard) if heard else None
     context.lake.drop_table(name)
-
-
-def _give_memory_back() -> None:
-    """Let the step before have no part in the memory of the next."""
-    gc.collect()
-    # The allocator of Polars gives pages back when it works, half a second after they were left.
-    time.sleep(1)
-    pl.DataFrame({"number": range(1_000)}).sort("number")
-    time.sleep(1)
 
 
 def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost | None]]:
@@ -134,7 +121,7 @@ def _java_upkeep(context: Context, files: int) -> Iterator[tuple[str, Cost | Non
         try:
             took = costs(context, {"java": partial(_call, context, text)}, rounds=1)["java"]
         except Py4JJavaError as error:
-            if "memory" not in str(error):
+            if not is_out_of_memory(error):
                 raise
             yield what, None
         else:
@@ -182,7 +169,7 @@ def wide_and_long(context: Context) -> Iterator[Figure]:
             table.io.caches.clear()
             took = costs(context, {"frazil": step}, rounds=1)["frazil"]
             yield limit(f"{verb} a table of {what}", took.cpu, seconds)
-            yield limit(f"{verb} a table of {what}, memory", took.peak, _DRIVER_MB, unit="MB")
+            yield limit(f"{verb} a table of {what}, memory", took.peak, DRIVER_MB, unit="MB")
         context.lake.drop_table(name)
 
 

@@ -57,3 +57,18 @@ def test_what_ends_meanwhile_counts_once(handling: signal.Handlers) -> None:
         for each in (is_ready, ready, go, begin):
             os.close(each)
     assert MEANWHILE - 0.05 < clock.seconds < MEANWHILE + 0.25
+
+
+def _hold(megabytes: int) -> None:
+    held = b"x" * (megabytes << 20)
+    time.sleep(0.8)
+    assert held
+
+
+def test_memory_is_told_of_what_a_process_started() -> None:
+    found = []
+    for megabytes in (1, 65):
+        with CpuClock(os.getpid()) as clock:
+            os.waitpid(forked(_hold, megabytes), 0)
+        found.append(clock.started)
+    assert 1 < found[0] < found[1] - 60
