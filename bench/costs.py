@@ -49,8 +49,8 @@ from frazil.table.maintenance.optimizing.look import look
 
 Step = Callable[[], object]
 
-FILES: Final = (1_000_000, 2_000_000, 4_000_000, 16_000_000)
-"""The largest in 3 200 manifests."""
+FILES: Final = (2_000_000, 3_000_000, 4_000_000, 16_000_000)
+"""The largest in 3 200 manifests. Fewer fit into the cache of manifests: another line of memory."""
 SNAPSHOTS: Final = (16_000, 32_000, 64_000, 192_000)
 """Many: from some ten thousand on Python looks at all objects again as they grow by a quarter."""
 COLUMNS: Final = (500, 1_000, 2_000, 6_000)
@@ -58,6 +58,8 @@ WRITERS: Final = (1, 2, 4, 8)
 _COMMITS: Final = 12
 """Of each writer."""
 _PARTITION: Final = 3
+_OF_LINKS: Final = 500_000
+"""Tables of links have a multiple of so many files."""
 _LONG_ENOUGH: Final = 2.0
 _MOST_RUNS: Final = 41
 _GIVES_BACK: Final = {
@@ -186,7 +188,7 @@ def _expired(folder: Path, made: str, io: FileIO) -> Step:
 
 def _files(folder: Path, files: int) -> str:
     """So many files, 5 000 a manifest, in 1 000 partitions."""
-    if files < FILES[0]:
+    if files < _OF_LINKS:
         return write_table_of_partitions(folder, partitions=files)
     return write_table_of_links(folder, files=files)
 

@@ -23,7 +23,7 @@ def has_java_runtime() -> bool:
 def start(
     folder: Path, *, memory: str = "6g", on_stores: bool = False, master: str = "local[2]"
 ) -> SparkSession:
-    """A local session of two cores unless another is asked for; on Spark 4.1 with the Java runtime as catalog `java`.
+    """A session, of two cores here unless told; on 4.1 with the Java runtime as catalog `java`.
 
     `java` is the JDBC catalog on the database that Frazil uses in `folder`.
 
