@@ -173,7 +173,7 @@ def test_a_commit_opens_a_hundred_manifests_at_most(tmp_path: Path) -> None:
     assert len(names(table)) == 121
 
 
-@pytest.mark.check
+@pytest.mark.soak
 def test_two_thousand_manifests_heal_over_appends(tmp_path: Path) -> None:
     io = CountingIO()
     table = make_table(
