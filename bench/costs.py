@@ -1,7 +1,8 @@
 """What operations on metadata cost at four sizes: requests, bytes, CPU seconds, memory.
 
 `python -m bench.costs` measures all of them and writes `bench/results/costs.json`, which
-`bench/cost_model.py` reads; `files`, `snapshots`, `columns` or `writers` measures these alone.
+`bench/cost_model.py` reads; `files`, `snapshots`, `columns` or `writers` measures these alone, and
+with a number one size, which is only shown.
 `make bench ONLY=costs` measures all and says how far off the model is at the largest sizes.
 
 Each operation at each size runs in a process of its own, in which it ran on a small table before.
@@ -350,38 +351,38 @@ def _apart(*words: object) -> Measured:
     return Measured(**json.loads(ran.stdout))
 
 
-def _of_series(by: str, folder: Path) -> Iterator[Measured]:
+SIZES: Final = {**{by: series.sizes for by, series in SERIES.items()}, "writers": WRITERS}
+
+
+def _of_series(by: str, sizes: Iterable[int]) -> Iterator[Measured]:
     """Each operation at each size."""
-    if by == "writers":
-        for writers in WRITERS:
-            yield _of_writers(folder / str(writers), writers)
-        return
-    series = SERIES[by]
-    for size in series.sizes:
-        lake = folder / f"{by}-{size}"
-        small, made = (
-            series.write(lake / "lake" / "bench" / f"t{each}", each)
-            for each in (series.small, size)
-        )
-        for operation in series.operations:
-            yield _apart(by, operation.name, size, lake, small, made)
-        shutil.rmtree(lake)
+    folder = Path(tempfile.mkdtemp(prefix="frazil-costs-"))
+    try:
+        for size in sizes:
+            if by == "writers":
+                yield _of_writers(folder / str(size), size)
+                continue
+            series, lake = SERIES[by], folder / f"{by}-{size}"
+            small, made = (
+                series.write(lake / "lake" / "bench" / f"t{each}", each)
+                for each in (series.small, size)
+            )
+            for operation in series.operations:
+                yield _apart(by, operation.name, size, lake, small, made)
+            shutil.rmtree(lake)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def measure(names: Iterable[str]) -> Iterator[Measured]:
     """Measure these series, or all of them, and keep what was found in place of what there was."""
-    every = (*SERIES, "writers")
-    chosen = [*names] or [*every]
+    chosen = [*names] or [*SIZES]
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    found = [each for each in kept if each["by"] in every and each["by"] not in chosen]
-    folder = Path(tempfile.mkdtemp(prefix="frazil-costs-"))
-    try:
-        for name in chosen:
-            for each in _of_series(name, folder):
-                found.append(asdict(each))
-                yield each
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    found = [each for each in kept if each["by"] in SIZES and each["by"] not in chosen]
+    for name in chosen:
+        for each in _of_series(name, SIZES[name]):
+            found.append(asdict(each))
+            yield each
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
@@ -400,6 +401,9 @@ def main() -> None:
         case ["measure", by, name, size, folder, small, made]:
             told = _measured(by, name, int(size), Path(folder), small, made)
             print(json.dumps(asdict(told)))
+        case [by, size] if size.isdigit():
+            for each in _of_series(by, [int(size)]):
+                print(each, flush=True)
         case names:
             for each in measure(names):
                 print(each, flush=True)
