@@ -63,9 +63,9 @@ def main() -> None:
 def _measured(spark: SparkSession, lake: frazil.Lake) -> dict[str, float]:
     table = make_table(spark, lake, ROWS)
     table.compact(rewrite_all=True)
-    before = _cpu()
+    before = cpu_of_all()
     table.compact(rewrite_all=True)
-    rewrite = _cpu() - before
+    rewrite = cpu_of_all() - before
     size = table.scan().plan().size_in_bytes
     whole = table.to_df()
     table.create_branch("small")
@@ -192,14 +192,14 @@ def _in_turns(reads: Mapping[str, Callable[[], None]]) -> dict[str, float]:
     taken: dict[str, list[float]] = {name: [] for name in reads}
     for number in range(RUNS + WARM):
         for name, read in reads.items():
-            before = _cpu()
+            before = cpu_of_all()
             read()
             if number >= WARM:
-                taken[name].append(_cpu() - before)
+                taken[name].append(cpu_of_all() - before)
     return {name: statistics.median(values) for name, values in taken.items()}
 
 
-def _cpu() -> float:
+def cpu_of_all() -> float:
     """Seconds that this process and all below it have run, also those that have ended."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}

@@ -20,8 +20,10 @@ def has_java_runtime() -> bool:
     return pyspark.__version__.startswith("4.1.")
 
 
-def start(folder: Path, *, memory: str = "6g", on_stores: bool = False) -> SparkSession:
-    """A local session of two cores; on Spark 4.1 with the Java runtime as catalog `java`.
+def start(
+    folder: Path, *, memory: str = "6g", on_stores: bool = False, master: str = "local[2]"
+) -> SparkSession:
+    """A session, of two cores here unless told; on 4.1 with the Java runtime as catalog `java`.
 
     `java` is the JDBC catalog on the database that Frazil uses in `folder`.
 
@@ -29,11 +31,12 @@ def start(folder: Path, *, memory: str = "6g", on_stores: bool = False) -> Spark
         folder: of the lake.
         memory: of the driver.
         on_stores: whether s3a and S3FileIO are there too.
+        master: where the cores are.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .appName("frazil-bench")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

@@ -5,6 +5,10 @@ The scenarios are those by which `tests/spark_costs` shows that both ways give t
 way runs three times, in turns, on tables that are made anew or known to nobody. A line of JSON a
 size tells the medians, and `bench/results/ways.json` keeps it. Without a name the figures are
 listed.
+
+Beside the seconds stand those of CPU, of the driver's Python and of all other processes, and for
+`PRUNED` the bytes that come to the driver. `--executors 2` gives so many executors of a core each,
+as processes of their own (`local-cluster`), in place of a session of two threads.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -26,6 +32,8 @@ from tests.spark_costs.ways import Case, Figures, Place, Sized, set_figures
 
 import frazil
 from bench.context import run_all
+from bench.pruned_plans import PRUNED_PLANS
+from bench.read_costs import cpu_of_all
 from bench.sessions import start
 from frazil.spark.session import costs
 
@@ -34,11 +42,31 @@ RUNS: Final = 3
 
 SIZED: Final[Mapping[str, tuple[Case, Sized]]] = {
     name: (case, sized)
-    for case in (*reading_ways.CASES, *changing_ways.CASES)
+    for case in (*reading_ways.CASES, *changing_ways.CASES, PRUNED_PLANS)
     for name, sized in case.figures.items()
     if sized is not None
 }
 """The figures whose scenario has a size, with it."""
+
+TEXTS: Final = {"PRUNED": "frazil.spark.read.pruning._from_text"}
+"""What the driver calls with each text that comes from executors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a way took.
+
+    Attributes:
+        seconds: by the clock.
+        driver: seconds of CPU of the driver's Python.
+        others: those of all other processes, the virtual machine among them.
+        came: bytes that came from executors, where `TEXTS` knows how to count them.
+    """
+
+    seconds: float
+    driver: float
+    others: float
+    came: float
 
 
 def main() -> None:
@@ -47,12 +75,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--times", type=int, default=6, help="the second size, in the figure's own")
     parser.add_argument("--size", type=int, help="in place of both sizes")
+    parser.add_argument("--executors", type=int, default=0, help="of a core, as processes")
     asked = parser.parse_args()
     if not asked.names:
         print(*SIZED)
         return
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
-    spark = start(folder, memory="4g")
+    master = f"local-cluster[{asked.executors},1,1024]" if asked.executors else "local[2]"
+    spark = start(folder, memory="4g", master=master)
     try:
         with frazil.connect(spark, warehouse=str(folder / "lake")) as lake:
             lake.create_namespace("db")
@@ -63,7 +93,7 @@ def main() -> None:
                 for size in [asked.size] if asked.size else both:
                     told = measured(place, name, size)
                     print(json.dumps(told), flush=True)
-                    _keep({**told, "spark": spark.version})
+                    _keep({**told, "spark": spark.version, "executors": asked.executors})
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -74,32 +104,53 @@ def measured(place: Place, name: str, size: int) -> dict[str, Any]:
     case, sized = SIZED[name]
     arguments = {**case.arguments, **sized(size)}
     sides = {"up to it": case.up_to, "beyond it": case.beyond(name)}
-    taken: dict[str, list[float]] = {side: [] for side in sides}
+    taken: dict[str, list[Taken]] = {side: [] for side in sides}
     # The first round warms up Spark, Python and the disk.
     for turn in range(RUNS + 1):
         for side in list(sides)[:: 1 if turn % 2 else -1]:
-            seconds = _seconds(place, case, arguments, sides[side])
+            took = _taken(place, case, arguments, sides[side], TEXTS.get(name))
             if turn:
-                taken[side].append(seconds)
-    here, there = (statistics.median(each) for each in taken.values())
+                taken[side].append(took)
+    here, there = (_medians(each) for each in taken.values())
     return {
         "figure": name,
         "own": _own(name),
         "size": size,
-        "up_to": round(here, 3),
-        "beyond": round(there, 3),
-        "ratio": round(here / there, 3),
+        "up_to": round(here.seconds, 3),
+        "beyond": round(there.seconds, 3),
+        "ratio": round(here.seconds / there.seconds, 3),
+        "cpu_up_to": [round(here.driver, 2), round(here.others, 2)],
+        "cpu_beyond": [round(there.driver, 2), round(there.others, 2)],
+        "came": there.came,
     }
 
 
-def _seconds(place: Place, case: Case, arguments: Mapping[str, Any], figures: Figures) -> float:
+def _medians(taken: Sequence[Taken]) -> Taken:
+    return Taken(*map(statistics.median, zip(*map(astuple, taken), strict=True)))
+
+
+def _taken(
+    place: Place, case: Case, arguments: Mapping[str, Any], figures: Figures, text: str | None
+) -> Taken:
     work = case.scenario(place, **arguments)
-    with _set(figures):
-        started = time.perf_counter()
+    came: list[int] = []
+    more: dict[str, Any] = {}
+    if text is not None:
+        read = resolve_name(text)
+
+        def counted(told: str) -> Any:
+            came.append(len(told))
+            return read(told)
+
+        more[text] = counted
+    with _set({**figures, **more}):
+        every, own, started = cpu_of_all(), time.process_time(), time.perf_counter()
         done = work.run()
         if isinstance(done, DataFrame):
             run_all(done)
-        return time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        driver = time.process_time() - own
+        return Taken(seconds, driver, cpu_of_all() - every - driver, sum(came))
 
 
 @contextmanager

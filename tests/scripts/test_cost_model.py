@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from bench.cost_model import FAR, LEAST, Prediction, fitted, measured, predictions, walls
-
-MOST_WRONG = 0.25
+from bench.cost_model import (
+    FAR,
+    LEAST,
+    MOST_WRONG,
+    Prediction,
+    fitted,
+    measured,
+    predictions,
+    walls,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +43,18 @@ def test_the_model_says_what_the_largest_size_costs() -> None:
     found = list(predictions(measured()))
     assert {each.by for each in found} == set(FAR)
     assert {each.what for each in found} == set(LEAST)
-    # What a process takes from the system for good differs from run to run: memory is only shown.
-    said = [each for each in found if each.what != "memory"]
-    assert [told(each) for each in said if each.error > MOST_WRONG] == []
+    assert MOST_WRONG == 0.25
+    assert [told(each) for each in found if each.error > MOST_WRONG] == []
+
+
+def test_the_largest_size_is_far_from_the_others() -> None:
+    sizes: dict[str, set[int]] = {}
+    for each in measured():
+        sizes.setdefault(each.by, set()).add(each.size)
+    told = {by: sorted(of)[-1] / sorted(of)[-2] for by, of in sizes.items()}
+    assert all(len(of) == 4 for of in sizes.values())
+    assert told["files"] == 4
+    assert min(told.values()) >= 2
 
 
 def test_far_away_stands_a_wall() -> None:

@@ -173,6 +173,30 @@ def test_a_commit_opens_a_hundred_manifests_at_most(tmp_path: Path) -> None:
     assert len(names(table)) == 121
 
 
+@pytest.mark.soak
+def test_two_thousand_manifests_heal_over_appends(tmp_path: Path) -> None:
+    io = CountingIO()
+    table = make_table(
+        open_catalog("filesystem", tmp_path, io=io),
+        properties={"commit.manifest.target-size-bytes": "1"},
+    )
+    table.files.append([data_file(f"f{number}") for number in range(2_000)])
+    rewrite_manifests(table)
+    assert len(table.inspect.manifests()) == 2_000
+    table.set_properties({"commit.manifest.target-size-bytes": str(8 << 20)})
+    for number in range(24):
+        io.caches.clear()
+        io.opened.clear()
+        table.files.append([data_file(f"new{number}")])
+        assert io.opened["manifest"] <= 100
+        assert int(summary(table)["manifests-replaced"]) <= 100
+    # Twenty of a hundred each, beside one of each append; and what is added together later.
+    assert len(table.inspect.manifests()) <= 45
+    assert names(table) == sorted(
+        [*(f"f{number}" for number in range(2_000)), *(f"new{number}" for number in range(24))]
+    )
+
+
 def rewrite_manifests(table: TableHandle) -> None:
     table.port.run(RewriteManifests(table.io))
 

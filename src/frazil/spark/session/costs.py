@@ -90,11 +90,13 @@ LISTED_SNAPSHOTS: Final = 100
 """The manifest lists of up to so many snapshots are read here."""
 
 PRUNED: Final = Cost(here=256 << 20, a_task=16 << 20, threads=1)
-"""Units: bytes of manifests that a predicate is tested on, 60 a file of four columns."""
+"""Units: bytes of manifests that a predicate is tested on, 60 a file of four columns. Measured by
+``python -m bench.ways PRUNED --executors 2``."""
 
 PRUNING_CORES: Final = 2
-"""Executors prune where they have more than so many times the cores of this machine. For ten
-million files they need 1.4 times the driver's CPU, and a second or two to start."""
+"""Executors prune where they have more than so many times the cores of this machine: they need
+about twice the driver's CPU, with that of their virtual machines, and a second or two to start.
+Measured by the same command."""
 
 PLANNED_BYTES: Final = 256 << 20
 """Of manifests of up to so many bytes together a few columns are decoded here, as for a plan."""

@@ -182,9 +182,8 @@ class ExpireSnapshots(MetadataOperation):
             snapshot_ids=self._snapshot_ids,
         )
         self.expired_refs = tuple(expiry.refs)
-        self.expired = tuple(
-            snapshot for snapshot in base.snapshots if snapshot.snapshot_id in expiry.snapshot_ids
-        )
+        gone = frozenset(expiry.snapshot_ids)
+        self.expired = tuple(each for each in base.snapshots if each.snapshot_id in gone)
         updates: list[Update] = [RemoveSnapshotRef(name) for name in self.expired_refs]
         if self.expired:
             updates.append(RemoveSnapshots(tuple(s.snapshot_id for s in self.expired)))
