@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trees import tree_of
 
 from programs import run_program
 from run_seams import kind_of_statement, seams
@@ -55,7 +56,7 @@ def test_every_command_of_a_port_is_watched() -> None:
     watched = {place for places in seams().values() for place, _ in places}
     for path in (ROOT / "src").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "def run(" in text else ():
+        for node in ast.walk(tree_of(text)) if "def run(" in text else ():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 runs = [
                     each
