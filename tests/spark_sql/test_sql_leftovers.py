@@ -34,7 +34,7 @@ def attached(lake, text):
 RUNS = [(by_the_lake, name) for name in FAILING] + [(attached, name) for name in FAILING]
 
 
-@pytest.mark.parametrize(("run", "name"), in_circles(RUNS, test=len(FAILING)))
+@pytest.mark.parametrize(("run", "name"), in_circles(RUNS, test=len(FAILING), check=4))
 def test_a_statement_that_fails_leaves_nothing(filled, run, name):
     """Neither a row, nor metadata, nor a file or a folder."""
     folder = Path(filled.catalog.properties["warehouse"])
