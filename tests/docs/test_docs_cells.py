@@ -122,6 +122,7 @@ def recorded(tmp_path: Path, of: str, **variables: str | None) -> list[list[str]
     return [json.loads(line) for each in lines for line in each]
 
 
+@pytest.mark.check
 def test_what_ran_is_recorded_for_its_case_and_circle(tmp_path: Path) -> None:
     found = recorded(tmp_path, "test", FRAZIL_CIRCLES=str(tmp_path / "record"))
     short = {(circle, case.rpartition("::")[2], *facts) for circle, case, *facts in found}
