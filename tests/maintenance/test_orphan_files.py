@@ -390,6 +390,7 @@ def test_metadata_files_that_only_older_logs_name_are_removed(
     assert len(visible) == 3
 
 
+@pytest.mark.check
 def test_executors_list_compare_and_delete(spark, lake, all_on_executors):
     table = lake.create_table("db.t", "id bigint, part int", partition_by=["part"])
     for start in (0, 10):

@@ -213,6 +213,7 @@ NESTED_COUNTS = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.skipif(pyspark.__version__ < "4.1", reason="it reads no variants")
 def test_lists_maps_structs_and_variants_are_counted(lake, spark):
     """One that holds NULL is not NULL; what a struct that is NULL holds, is."""

@@ -372,6 +372,7 @@ def _written_below(folder, name):
 # -- modes and branches --------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_auto_says_why(lake):
     table = lake.create_table("db.a", "id bigint, n bigint", format_version=2)
     spark = lake.spark
