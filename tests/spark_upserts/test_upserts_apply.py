@@ -168,6 +168,7 @@ def test_an_empty_table_needs_no_deletes(lake):
     assert _deletes(table) == []
 
 
+@pytest.mark.check
 def test_a_spec_that_another_commit_brings_is_reached(lake):
     """Rows of another spec come between the batch's plan and its commit."""
     table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
