@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 from types import SimpleNamespace
 
 import pytest
 from beeline_client import Beeline
 from failing_statements import BEFORE, FAILING, files_below
-from test_catalog_shutdown import killed_alone
 
 from programs import free_port, run_program
 
@@ -256,14 +254,3 @@ def test_statements_that_fail_leave_no_file(place, beeline):
     _, errors = beeline(*[text.format(db="lake.left") for text in FAILING.values()]).end()
     assert errors.count("Error: ") == len(FAILING), errors
     assert files_below(place.folder / "lake" / "left") == files
-
-
-# The last case of this module: the server that all of them ask is gone then.
-
-
-def test_a_server_that_is_killed_takes_its_spark_with_it(place):
-    """Neither the virtual machine nor a port is left."""
-    assert killed_alone(place.running) == []
-    for port in (place.connect, place.thrift):
-        with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0

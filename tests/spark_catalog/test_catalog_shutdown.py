@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -111,6 +112,17 @@ def killed_alone(program):
     for each in left:
         os.kill(each, signal.SIGKILL)
     return left
+
+
+@pytest.mark.check
+def test_a_server_that_is_killed_takes_its_spark_with_it(server, tmp_path):
+    """Neither the virtual machine nor a port is left."""
+    ports = free_port(), free_port()
+    with server(tmp_path, "--connect", ports[0], "--thrift", ports[1]) as running:
+        assert killed_alone(running) == []
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.mark.check
