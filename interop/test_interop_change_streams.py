@@ -10,7 +10,7 @@ import pytest
 from interop_engines import DuckDB
 from pyiceberg.table import StaticTable
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.changes import ARRIVAL
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
@@ -121,7 +121,7 @@ def test_other_engines_read_what_changes_came_to(
     assert 2 in kinds
 
 
-@pytest.mark.parametrize(("version", "partition_by"), [(2, ["part"]), (3, [])])
+@pytest.mark.parametrize(("version", "partition_by"), [only_in_interop(2, ["part"]), (3, [])])
 def test_other_engines_read_changes_of_which_later_ones_supersede_rows_of_the_same_commit(
     spark: Any, sql_lake: Lake, duck: DuckDB, version: int, partition_by: list[str]
 ) -> None:

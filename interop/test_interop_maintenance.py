@@ -18,7 +18,7 @@ import pytest
 from interop_engines import DuckDB
 from interop_java import java_table
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 from frazil.storage.files import FileIO
@@ -186,7 +186,7 @@ def test_sketches_are_those_of_java(spark: Any, sql_lake: Lake) -> None:
     assert spark.table(f"java_sql.db.{names[0]}").where("id = 2").count() == 1
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [only_in_interop(2), 3])
 def test_partition_statistics_are_those_of_java(spark: Any, sql_lake: Lake, version: int) -> None:
     name = f"partition_stats_{version}"
     table = made(spark, sql_lake, name, version)

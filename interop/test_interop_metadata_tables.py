@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.session import costs
 
@@ -71,11 +71,12 @@ def evolved_table(spark: Any, name: str, version: int) -> None:
         spark.sql(statement)
 
 
-IN_CI = {
-    (1, "evolved"), (2, "evolved"), (2, "unpartitioned"), (3, "partitioned"), (3, "empty"),
-}  # fmt: skip
+IN_CI = {(2, "evolved"), (3, "partitioned"), (3, "empty")}
+IN_INTEROP = {(1, "evolved"), (2, "unpartitioned")}
 KINDS = [
-    (version, kind) if (version, kind) in IN_CI else only_in_soak((version, kind))
+    (version, kind)
+    if (version, kind) in IN_CI
+    else (only_in_interop if (version, kind) in IN_INTEROP else only_in_soak)((version, kind))
     for version in (1, 2, 3)
     for kind in ("unpartitioned", "partitioned", "evolved", "empty")
 ]

@@ -12,7 +12,7 @@ import pytest
 from interop_engines import DuckDB
 from pyiceberg.table import StaticTable
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
@@ -79,7 +79,7 @@ def test_files_that_java_added_where_writers_put_theirs(
     assert sorted(map(tuple, table.to_df().collect())) == [(1, "a"), (2, "b")]
 
 
-@pytest.mark.parametrize("version", [1, only_in_soak(2), 3])
+@pytest.mark.parametrize("version", [only_in_interop(1), only_in_soak(2), 3])
 def test_added_files_are_those_of_java(
     spark: Any, sql_lake: Lake, duck: DuckDB, source: Path, version: int
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from interop_engines import DuckDB
 from interop_rows import all_rows
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.spark.lake import Lake
 from frazil.spark.table import Table
 
@@ -66,7 +66,7 @@ def change_by_java(spark: Any, name: str) -> None:
     ("mode", "version"),
     [
         only_in_soak("copy-on-write", 2),
-        ("copy-on-write", 3),
+        only_in_interop("copy-on-write", 3),
         only_in_soak("merge-on-read", 2),
         ("merge-on-read", 3),
     ],

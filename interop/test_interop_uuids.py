@@ -42,7 +42,14 @@ def _by_java(spark: Any, name: str, where: str = "true") -> list[int]:
     )
 
 
-@pytest.mark.parametrize("by", [(), ("bucket(2, k)",), ("k",)], ids=["plain", "bucket", "identity"])
+@pytest.mark.parametrize(
+    "by",
+    [
+        pytest.param((), id="plain", marks=pytest.mark.interop),
+        pytest.param(("bucket(2, k)",), id="bucket"),
+        pytest.param(("k",), id="identity", marks=pytest.mark.interop),
+    ],
+)
 def test_java_applies_equality_deletes_by_a_uuid(spark: Any, sql_lake: Lake, by: Any) -> None:
     name = f"uuid_deletes_{len(by)}_{'identity' if by == ('k',) else 'other'}"
     table = _table(sql_lake, name, by)

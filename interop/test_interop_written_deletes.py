@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_share import only_in_soak
+from ci_share import only_in_interop, only_in_soak
 from frazil.planning.plan import plan
 from frazil.spark.delete_files import write
 from frazil.spark.lake import Lake
@@ -17,7 +17,7 @@ from frazil.spark.session import costs
     ("version", "granularity", "way"),
     [
         only_in_soak(2, "file", "driver"),
-        (2, "file", "executors"),
+        only_in_interop(2, "file", "executors"),
         (2, "partition", "driver"),
         only_in_soak(2, "partition", "executors"),
         only_in_soak(3, "file", "driver"),

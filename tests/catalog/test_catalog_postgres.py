@@ -22,7 +22,7 @@ from catalog_cases import (
     set_properties_retrying,
 )
 
-from ci_share import one_of_each
+from ci_share import in_circles, one_of_each
 from frazil.catalog.protocol import Catalog
 from frazil.errors import AlreadyExistsError, CommitStateUnknownError, FrazilError, StorageError
 from programs import forked
@@ -131,7 +131,7 @@ def is_done(catalog: Catalog, change: str) -> bool:
     return catalog.table_exists("db.new") and bool(catalog.load_table("db.new"))
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", in_circles(CHANGES, test=2))
 def test_the_server_ends_a_commit_after_its_client_is_gone(
     change: str, proxy: Proxy, properties: dict[str, str]
 ) -> None:

@@ -317,6 +317,7 @@ def test_what_stops_and_can_be_loaded_again(database, case):
     same(database)
 
 
+@pytest.mark.check
 def test_what_stops_goes_on_after_the_word_of_its_message(database):
     database.run(*PLAIN)
     name = "write.spark.auto-schema-evolution.enabled"
@@ -343,6 +344,7 @@ def test_what_stops_goes_on_after_the_word_of_its_message(database):
     assert kept == ["one", None, "three", "nine"]
 
 
+@pytest.mark.check
 def test_another_table_under_the_name(database):
     database.run(*PLAIN)
     database.drain()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import frazil
+from ci_share import in_circles
 from frazil.catalog.config import open_catalog, resolve
 from frazil.cli import main
 from frazil.cli.listing import SECTIONS
@@ -70,7 +71,9 @@ def test_what_names_no_command_imports_no_library(word):
     assert len(own(found)) < 20
 
 
-@pytest.mark.parametrize("words", [["tables"], ["describe", "db.t"], ["snapshots", "db.t"]])
+@pytest.mark.parametrize(
+    "words", in_circles([["describe", "db.t"], ["tables"], ["snapshots", "db.t"]], test=1)
+)
 def test_a_look_imports_the_catalog_and_nothing_that_reads_rows(warehouse, words):
     found = modules_of("--warehouse", warehouse, *words)
     assert heavy(found) == {"rich", "sqlalchemy"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trees import tree_of
 
 from programs import run_program
 from run_seams import kind_of_statement, seams
@@ -55,7 +56,7 @@ def test_every_command_of_a_port_is_watched() -> None:
     watched = {place for places in seams().values() for place, _ in places}
     for path in (ROOT / "src").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "def run(" in text else ():
+        for node in ast.walk(tree_of(text)) if "def run(" in text else ():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 runs = [
                     each
@@ -121,6 +122,7 @@ def recorded(tmp_path: Path, of: str, **variables: str | None) -> list[list[str]
     return [json.loads(line) for each in lines for line in each]
 
 
+@pytest.mark.check
 def test_what_ran_is_recorded_for_its_case_and_circle(tmp_path: Path) -> None:
     found = recorded(tmp_path, "test", FRAZIL_CIRCLES=str(tmp_path / "record"))
     short = {(circle, case.rpartition("::")[2], *facts) for circle, case, *facts in found}

@@ -6,6 +6,7 @@ import re
 import typing
 
 from pages import DOCUMENTS, ROOT, blocks_of
+from trees import tree_of
 
 import frazil
 from frazil.format.predicates.columns import Column
@@ -69,7 +70,7 @@ def test_python_blocks_compile_and_name_what_there_is():
 
 def faults_of(text, where):
     """What a block of a page names that is not there."""
-    for name, path, call in names_used(ast.parse(text, where)):
+    for name, path, call in names_used(tree_of(text, where)):
         owners = KNOWN[name]
         for step in path[:-1]:
             owners = [inner for owner in owners if (inner := class_of(owner, step))]

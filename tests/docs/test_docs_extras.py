@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from trees import tree_of_file
 
 from programs import run_program
 
@@ -44,7 +45,7 @@ def brought(*extras: str) -> set[str]:
 
 def imported(path: Path) -> Iterator[str]:
     """The libraries that a module imports, at its top, in a function, or by a text."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of_file(path)):
         if isinstance(node, ast.ImportFrom):
             yield str(node.module).partition(".")[0]
         elif isinstance(node, ast.Import):

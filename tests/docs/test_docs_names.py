@@ -3,11 +3,12 @@
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
+from trees import trees_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "frazil"
@@ -16,8 +17,8 @@ MOST_LINES, MOST_MODULES = 800, 14
 
 def test_no_public_class_name_is_used_twice():
     places = defaultdict(list)
-    for path in sorted(SOURCES.rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
+    for path, tree in trees_of(SOURCES):
+        for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(SOURCES)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -60,15 +61,18 @@ OF_OTHERS = {"_strip_protocol", "_jvm", "_jdf", "_jsc", "_jsq", "_jsparkSession"
              "_render_traceback_", "_NAMES_TO_VALUES", "_VALUES_TO_NAMES"}  # fmt: skip
 
 
-def used_elsewhere(node: ast.AST, classes: Sequence[ast.ClassDef] = ()) -> Iterator[ast.Attribute]:
-    """Private attributes of objects that are of no class around the place of use."""
+def used_elsewhere(node: ast.AST, own: Set[str] = frozenset()) -> Iterator[ast.Attribute]:
+    """Private attributes of objects that are of no class around the place of use.
+
+    Args:
+        own: the names of the classes around the node.
+    """
     for child in ast.iter_child_nodes(node):
-        around = (*classes, child) if isinstance(child, ast.ClassDef) else classes
-        if isinstance(child, ast.Attribute) and is_private(child.attr):
-            own = {name for each in around for name in names_of(each)}
-            if child.attr not in own and ast.unparse(child.value) not in OF_ITSELF:
-                yield child
-        yield from used_elsewhere(child, around)
+        inside = {*own, *names_of(child)} if isinstance(child, ast.ClassDef) else own
+        is_other = isinstance(child, ast.Attribute) and child.attr not in own
+        if is_other and is_private(child.attr) and ast.unparse(child.value) not in OF_ITSELF:
+            yield child
+        yield from used_elsewhere(child, inside)
 
 
 def is_private(name: str) -> bool:
@@ -79,17 +83,21 @@ def names_of(owner: ast.ClassDef) -> Iterator[str]:
     for node in ast.walk(owner):
         if isinstance(node, ast.FunctionDef):
             yield node.name
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+        elif isinstance(node, ast.Attribute) and is_named_self(node.value):
             yield node.attr
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
 
 
+def is_named_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
 def test_private_names_are_used_inside_their_own_class():
     found = [
         f"{path.relative_to(SOURCES.parent)}:{each.lineno}: {ast.unparse(each)}"
-        for path in sorted(SOURCES.parent.rglob("*.py"))
-        for each in used_elsewhere(ast.parse(path.read_text()))
+        for path, tree in trees_of(SOURCES.parent)
+        for each in used_elsewhere(tree)
         if each.attr not in OF_OTHERS
     ]
     assert found == []
@@ -104,7 +112,7 @@ def test_a_use_elsewhere_is_found():
 
 
 def test_names_that_wait_are_called_or_asked_for_attributes():
-    used = [(path, tree, found) for path, tree in _trees() if (found := _waiting(tree))]
+    used = [(path, tree, found) for path, tree in trees_of(SOURCES) if (found := _waiting(tree))]
     assert len(used) > 10
     wrong = [
         f"{path}:{node.lineno} {node.id}"
@@ -116,7 +124,7 @@ def test_names_that_wait_are_called_or_asked_for_attributes():
 
 
 def test_names_that_wait_are_those_that_type_checkers_see():
-    for path, tree in _trees():
+    for path, tree in trees_of(SOURCES):
         checked = {
             (alias.asname or alias.name, _module_of(each, alias))
             for block in _blocks(tree)
@@ -125,10 +133,6 @@ def test_names_that_wait_are_those_that_type_checkers_see():
             for alias in each.names
         }
         assert set(_waiting(tree).items()) <= checked, path
-
-
-def _trees():
-    return [(path, ast.parse(path.read_text())) for path in sorted(SOURCES.rglob("*.py"))]
 
 
 def _blocks(tree):

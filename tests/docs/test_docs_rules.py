@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
+
+from trees import trees_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CITED = re.compile(r"\b(?:SPEC )?rules?\s+(\d+(?:\s*(?:,|and|to|-|–)\s*\d+)*)")
 
 CITED_BY_CHAPTER = re.compile(r"\b(?:SPEC|see) [0-9A-Z]{1,2}\.[0-9A-Z]")
-
-
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        yield path, ast.parse(path.read_text())
 
 
 def docstrings(tree: ast.Module) -> set[int]:
@@ -54,7 +50,7 @@ def test_rules_are_cited_by_number_not_by_chapter() -> None:
 def test_no_message_cites_a_rule_by_its_number() -> None:
     citing = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
-        for path, tree in modules()
+        for path, tree in trees_of(ROOT / "src")
         for alone in [docstrings(tree)]
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant)

@@ -6,6 +6,8 @@ import inspect
 import re
 from pathlib import Path
 
+from trees import trees_of
+
 import frazil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,11 +66,12 @@ def test_docstrings_of_public_names_are_in_plain_words():
 
 def test_docstrings_of_the_inside_are_in_plain_words():
     found = []
-    for path in (path for room in ROOMS for path in (ROOT / "src/frazil" / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            has_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            if has_docstring and STUMBLES.search(ast.get_docstring(node) or ""):
-                found.append(f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'the module')}")
+    for room in ROOMS:
+        for path, tree in trees_of(ROOT / "src/frazil" / room):
+            for node in ast.walk(tree):
+                has_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+                if has_docstring and STUMBLES.search(ast.get_docstring(node) or ""):
+                    found.append(f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'the module')}")
     assert found == []
 
 

@@ -22,6 +22,7 @@ from frazil.spark.lake import Lake
 from frazil.storage.files import FileIO
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("version", [only_in_soak(2), 3])
 def test_the_folder_holds_what_metadata_reaches(spark, lake, version):
     table = lake.create_table(

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from independent_walk import local, lying, reached
 
+from ci_share import only_in_check
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.static import StaticCatalog
 from frazil.errors import FrazilError, StorageError, UnsupportedError, ValidationError
@@ -366,7 +367,7 @@ def all_on_executors(monkeypatch):
     monkeypatch.setattr(costs, "LISTED_FOLDERS", -1)
 
 
-@pytest.mark.parametrize("are_executors_asked", [False, True])
+@pytest.mark.parametrize("are_executors_asked", [only_in_check(False), True])
 def test_metadata_files_that_only_older_logs_name_are_removed(
     spark, lake, monkeypatch, are_executors_asked
 ):
@@ -390,6 +391,7 @@ def test_metadata_files_that_only_older_logs_name_are_removed(
     assert len(visible) == 3
 
 
+@pytest.mark.check
 def test_executors_list_compare_and_delete(spark, lake, all_on_executors):
     table = lake.create_table("db.t", "id bigint, part int", partition_by=["part"])
     for start in (0, 10):

@@ -97,7 +97,7 @@ BETWEEN = {
 }
 
 
-@pytest.mark.parametrize("case", in_circles(BETWEEN, test=2))
+@pytest.mark.parametrize("case", in_circles(BETWEEN, test=1))
 def test_what_was_added_since_is_copied_alone(spark, moving, tmp_path, case):
     """What is reached now counts, and not which snapshot added it; nothing is copied twice."""
     target = f"file://{tmp_path}/copy/t"

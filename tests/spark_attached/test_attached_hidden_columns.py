@@ -236,7 +236,7 @@ WITH_ITSELF = [
 
 
 @pytest.mark.parametrize(
-    "case", in_circles([*WITH_ITSELF, *ONE_TABLE], test=4), ids=lambda case: case.name
+    "case", in_circles([*WITH_ITSELF, *ONE_TABLE], test=2, check=16), ids=lambda case: case.name
 )
 def test_rows_by_hidden_columns(spark, table, case):
     if case.is_for_newer and pyspark.__version__ < "4.2":

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import frazil
-from ci_share import one_in
+from ci_share import one_in, only_in_check
 from frazil.errors import UnsupportedError, ValidationError
 
 
@@ -153,7 +153,7 @@ def test_a_transaction_is_the_sessions_and_no_other_ones(tables, spark, tmp_path
 SCRIPT = "BEGIN INSERT INTO lake.db.a VALUES (6, 'x'); DELETE FROM lake.db.b WHERE id = 1; END"
 
 
-@pytest.mark.parametrize("use", ["", "USE lake.db"])
+@pytest.mark.parametrize("use", [only_in_check(""), "USE lake.db"])
 def test_a_script_and_what_it_runs_are_in_it(tables, spark, session, use):
     session(spark__sql__scripting__enabled="true")
     if use:

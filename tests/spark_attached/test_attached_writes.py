@@ -180,7 +180,7 @@ OF_PARQUET = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OF_PARQUET)
+@pytest.mark.parametrize("name", in_circles(OF_PARQUET, test=1))
 def test_parquet_is_the_format_of_its_files(lake, spark, rows, name):
     OF_PARQUET[name](rows)
     properties = lake.load_table("db.t").metadata.properties

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pyspark
 import pytest
 
-from ci_share import in_circles
+from ci_share import in_circles, these
 from frazil.errors import ValidationError
 from frazil.spark.plans.machine import JavaObject, machine_of
 from programs import run_program
@@ -96,7 +97,7 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), SCOPES)
+@pytest.mark.parametrize(("text", "expected"), in_circles(SCOPES, test=2))
 def test_a_cte_stands_for_its_name_in_its_query_alone(spark, lake, text, expected):
     spark.sql("USE lake.db")
     assert rows(spark, text) == expected
@@ -201,6 +202,7 @@ HIDDEN = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark 4.1 finds none below an alias")
 @pytest.mark.parametrize(("text", "expected"), HIDDEN)
 def test_hidden_columns_are_found_by_name_and_by_no_star(spark, lake, text, expected):
@@ -220,34 +222,35 @@ EXPLAINED = [
     ("INSERT INTO lake.db.t VALUES (5, 'e')", "LocalTableScan"),
     ("DELETE FROM lake.db.t AS x WHERE x.id = 1", "Filter"),
     ("CALL lake.system.rewrite_data_files('db.t')", "ExternalCommand CALL"),
-    *in_circles(
-        [
-            (
-                "WITH w AS (SELECT 1L AS id) UPDATE lake.db.t SET n = 'x' WHERE id IN (TABLE w)",
-                "Join",
-            ),
-            ("UPDATE lake.db.t SET n = 'x'", "FileScan"),
-            (
-                "MERGE WITH SCHEMA EVOLUTION INTO lake.db.t t USING (SELECT 1 AS id) s "
-                "ON t.id = s.id WHEN MATCHED THEN DELETE",
-                "Filter",
-            ),
-            ("INSERT OVERWRITE lake.db.t (id) TABLE lake.db.t", "FileScan"),
-            (
-                "FROM lake.db.t INSERT INTO lake.db.t SELECT * INSERT INTO lake.db.t SELECT *",
-                "Scan",
-            ),
-            ("CREATE TABLE lake.db.more AS SELECT 1 AS id", "ExternalCommand CREATE"),
-            ("ALTER TABLE lake.db.t CREATE BRANCH b", "ExternalCommand ALTER"),
-        ],
-        test=1,
+    (
+        "WITH w AS (SELECT 1L AS id) UPDATE lake.db.t SET n = 'x' WHERE id IN (TABLE w)",
+        "Join",
     ),
+    ("UPDATE lake.db.t SET n = 'x'", "FileScan"),
+    (
+        "MERGE WITH SCHEMA EVOLUTION INTO lake.db.t t USING (SELECT 1 AS id) s "
+        "ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "Filter",
+    ),
+    ("INSERT OVERWRITE lake.db.t (id) TABLE lake.db.t", "FileScan"),
+    (
+        "FROM lake.db.t INSERT INTO lake.db.t SELECT * INSERT INTO lake.db.t SELECT *",
+        "Scan",
+    ),
+    ("CREATE TABLE lake.db.more AS SELECT 1 AS id", "ExternalCommand CREATE"),
+    ("ALTER TABLE lake.db.t CREATE BRANCH b", "ExternalCommand ALTER"),
 ]
+WAYS = ("attached", "lake", "EXTENDED")
+EACH_WAY = [
+    *((way, EXPLAINED[0]) for way in WAYS),
+    *zip(itertools.cycle(WAYS), EXPLAINED[1:], strict=False),
+]
+"""The first statement in each way, and each of the others in one."""
 
 
-@pytest.mark.parametrize("way", ["attached", "lake", "EXTENDED"])
-@pytest.mark.parametrize(("text", "expected"), EXPLAINED)
-def test_a_change_that_is_explained_does_not_run(spark, lake, way, text, expected):
+@pytest.mark.parametrize(("way", "case"), these(EACH_WAY, WAYS, EXPLAINED, test=6))
+def test_a_change_that_is_explained_does_not_run(spark, lake, way, case):
+    text, expected = case
     before = (lake.load_table("db.t").metadata, lake.list_tables("db"))
     if way == "lake":
         text = text.replace("lake.", "")
@@ -290,29 +293,29 @@ IDENTIFIERS = [
         None,
         [1, 2, 8],
     ),
-    *in_circles(
-        [
-            ("TRUNCATE TABLE IDENTIFIER(?)", ["lake.db.t"], []),
-            (
-                "INSERT INTO IDENTIFIER(named) SELECT max(id) + 1, 'e' FROM IDENTIFIER(named)",
-                None,
-                [1, 2, 3, 4],
-            ),
-            (
-                "MERGE INTO IDENTIFIER(named) t USING (SELECT 1 AS id) s ON t.id = s.id "
-                "WHEN MATCHED THEN DELETE",
-                None,
-                [2, 3],
-            ),
-        ],
-        test=0,
+    ("TRUNCATE TABLE IDENTIFIER(?)", ["lake.db.t"], []),
+    (
+        "INSERT INTO IDENTIFIER(named) SELECT max(id) + 1, 'e' FROM IDENTIFIER(named)",
+        None,
+        [1, 2, 3, 4],
     ),
+    (
+        "MERGE INTO IDENTIFIER(named) t USING (SELECT 1 AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE",
+        None,
+        [2, 3],
+    ),
+]
+USES = ("", "USE lake.db")
+EACH_NAME = [
+    *zip(itertools.cycle(USES), IDENTIFIERS, strict=False),
+    (USES[1], IDENTIFIERS[0]),
 ]
 
 
-@pytest.mark.parametrize("use", ["", "USE lake.db"])
-@pytest.mark.parametrize(("text", "args", "expected"), IDENTIFIERS)
-def test_names_that_expressions_say(spark, lake, session, use, text, args, expected):
+@pytest.mark.parametrize(("use", "case"), these(EACH_NAME, USES, IDENTIFIERS, test=4))
+def test_names_that_expressions_say(spark, lake, session, use, case):
+    text, args, expected = case
     if text.startswith("BEGIN") and pyspark.__version__ < "4.1":
         pytest.skip("Spark 4.0 tells no variables of scripts")
     session(spark__sql__scripting__enabled="true")
@@ -393,7 +396,7 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("text", READS)
+@pytest.mark.parametrize("text", in_circles(READS, test=3))
 def test_a_listener_of_queries_hears_the_name_of_a_table_that_is_read(spark, plans_heard, text):
     (told,) = plans_heard(lambda: spark.sql(text).collect())
     assert told[0] == "ended"

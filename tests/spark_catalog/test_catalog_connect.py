@@ -15,6 +15,7 @@ from typing import Any
 import pyspark
 import pytest
 from jdbc_client import Driver, rows_of
+from test_catalog_health import answer
 
 from programs import Program, run_program
 
@@ -318,6 +319,11 @@ def test_a_client_without_frazil(answers, number):
     assert not failed, (step.does, found["error"], found["text"][:600])
     if step.answer is not None:
         assert found == step.answer, step.does
+
+
+def test_a_server_that_runs_is_well(served):
+    """It says so, and nothing else."""
+    assert answer(served.health) == (200, '{"status": "ok"}')
 
 
 def test_a_client_that_is_killed_has_committed_nothing(served, client, tmp_path):

@@ -77,6 +77,7 @@ print(frazil.__file__, frazil.__version__, sum(name.startswith("frazil.") for na
 """
 
 
+@pytest.mark.check
 def test_every_module_is_imported_from_one_file(tmp_path):
     (tmp_path / "packages").mkdir()
     archive = frazil_archive(tmp_path / "frazil.zip")

@@ -178,7 +178,7 @@ AT_EDGES = {
 }
 
 
-@pytest.mark.parametrize("form", in_circles(FORMS, test=2))
+@pytest.mark.parametrize("form", in_circles(FORMS, test=1))
 def test_positions_at_the_edges_of_words(
     spark: Any, made: MadeTable, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:

@@ -102,6 +102,7 @@ def merged(lake, spark, name, in_snake_case):
     return table, merge.execute()
 
 
+@pytest.mark.check
 def test_each_name_is_its_twin(lake, spark):
     twins = [merged(lake, spark, f"t{snake:d}", snake) for snake in (False, True)]
     expected = [

@@ -84,7 +84,7 @@ def merged(rows, source, clauses):
 
 @pytest.mark.parametrize(
     ("way", "clauses", "mode", "kind", "version"),
-    one_of_each(WAYS, CLAUSES, MODES, EDGES, [3, 2], test=3),
+    one_of_each(WAYS, CLAUSES, MODES, EDGES, [3, 2], test=2),
 )
 def test_rows_ids_and_figures(lake, spark, take, way, clauses, mode, kind, version):
     take(way)

@@ -94,7 +94,7 @@ def test_a_row_is_followed_from_file_to_file_at_each_try(tables, case, first):
 @pytest.mark.parametrize(
     "rival",
     [
-        ("update", 1),
+        pytest.param(("update", 1), marks=pytest.mark.check),
         pytest.param(("copied update", 2), marks=pytest.mark.check),
         *map(only_in_soak, [("delete", 1), ("by equality", 1), ("copied delete", 2)]),
     ],

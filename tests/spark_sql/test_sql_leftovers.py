@@ -31,10 +31,15 @@ def attached(lake, text):
         lake.detach()
 
 
-RUNS = [(by_the_lake, name) for name in FAILING] + [(attached, name) for name in FAILING]
+# Of a statement that has several forms `make test` takes the first.
+FORMS = sorted(FAILING, key=lambda name: "," in name)
+FIRST = sum("," not in name for name in FORMS)
+RUNS = [(run, name) for run in (by_the_lake, attached) for name in FORMS]
 
 
-@pytest.mark.parametrize(("run", "name"), in_circles(RUNS, test=len(FAILING)))
+@pytest.mark.parametrize(
+    ("run", "name"), in_circles(RUNS, test=FIRST, check=len(FORMS) - FIRST + 4)
+)
 def test_a_statement_that_fails_leaves_nothing(filled, run, name):
     """Neither a row, nor metadata, nor a file or a folder."""
     folder = Path(filled.catalog.properties["warehouse"])

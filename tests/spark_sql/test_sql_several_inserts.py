@@ -4,6 +4,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import frazil
+from ci_share import one_of_each, only_in_check
 from frazil.errors import FrazilError
 
 SEVERAL = (
@@ -18,7 +19,11 @@ FAILS = (
 )
 
 
-@pytest.fixture(params=["lake", "attached", "in use"])
+RUNS = ("lake", "attached", "in use")
+"""How statements come in: by `lake.sql`, and by an attached session that said USE, or did not."""
+
+
+@pytest.fixture
 def run(request, lake, spark):
     """Runs a statement on two tables, whose names follow what stands in the braces."""
     lake.sql("CREATE TABLE db.a AS SELECT * FROM VALUES (1, 'x'), (2, 'y') AS v(id, n)")
@@ -44,6 +49,7 @@ def snapshots(lake):
     return [len(lake.load_table(f"db.{name}").metadata.snapshots) for name in "ab"]
 
 
+@pytest.mark.parametrize("run", ["lake", only_in_check("attached"), "in use"], indirect=True)
 def test_all_read_the_rows_of_before(lake, run, no_leftovers):
     before = snapshots(lake)
     run(SEVERAL)
@@ -52,7 +58,7 @@ def test_all_read_the_rows_of_before(lake, run, no_leftovers):
     assert [after - b for after, b in zip(snapshots(lake), before, strict=True)] == [1, 3]
 
 
-@pytest.mark.parametrize("text", FAILS)
+@pytest.mark.parametrize(("run", "text"), one_of_each(RUNS, FAILS), indirect=["run"])
 def test_all_or_none(lake, run, no_leftovers, tmp_path, text):
     files = sorted(tmp_path.rglob("*.parquet"))
     before = snapshots(lake)
@@ -62,6 +68,9 @@ def test_all_or_none(lake, run, no_leftovers, tmp_path, text):
     assert sorted(tmp_path.rglob("*.parquet")) == files
 
 
+@pytest.mark.parametrize(
+    "run", ["in use", only_in_check("lake"), only_in_check("attached")], indirect=True
+)
 def test_in_a_transaction(lake, run):
     run("BEGIN")
     run(SEVERAL)

@@ -79,6 +79,7 @@ def test_over_unions(tables):
         assert sorted(map(tuple, tables.sql(query).collect())) == sorted(rows), query
 
 
+@pytest.mark.check
 def test_as_values_of_changes(tables):
     """The same in UPDATE, MERGE and INSERT."""
     tables.sql("UPDATE db.t SET b = (SELECT max(u.c) FROM db.u u WHERE u.a = t.a) WHERE a < 5")

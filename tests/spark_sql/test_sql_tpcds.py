@@ -39,7 +39,7 @@ def stores(spark, tmp_path_factory):
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(number, marks=() if number in IN_CI else pytest.mark.soak)
+        pytest.param(number, marks=pytest.mark.check if number in IN_CI else pytest.mark.soak)
         for number in sorted(QUERIES)
     ],
 )

@@ -296,6 +296,7 @@ def test_both_roads_give_equal_frames(lake, spark, executors, partition_by, vers
 
 
 @pytest.mark.skipif(not HAS_ARROW_FUNCTIONS, reason="its functions get no arrays of Arrow")
+@pytest.mark.check
 def test_a_count_starts_no_python(lake, spark, executors, capsys):
     """Of a snapshot that removed a file, which is an entry and no file of it."""
     table = made(lake, spark, "db.t", ("city",), 2)

@@ -8,7 +8,7 @@ from pyiceberg.table import StaticTable
 from table_rows import SIMPLE, frame, rows_of
 from test_spark_table_position_deletes import written
 
-from ci_share import one_of_each, these
+from ci_share import one_of_each, only_in_check, these
 from frazil import col
 from frazil.errors import ConflictError, PredicateError
 from rival_commits import before_the_commit
@@ -279,7 +279,7 @@ ODD_TEXTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", ["hive", "object-storage"])
+@pytest.mark.parametrize("layout", ["hive", only_in_check("object-storage")])
 def test_partition_values_that_no_file_name_holds(spark, lake, tmp_path, layout):
     rows = list(enumerate([*ODD_TEXTS, None]))
     df = spark.createDataFrame(rows, "id int, s string").coalesce(1)

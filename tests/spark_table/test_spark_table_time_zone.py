@@ -60,6 +60,7 @@ def found(table: frazil.Table, where: Any) -> list[int]:
     return sorted(row.id for row in table.scan(where=where).to_df().collect())
 
 
+@pytest.mark.check
 def test_an_overwrite_of_part_of_a_file_too(spark: Any, table: frazil.Table) -> None:
     with table.update_spec() as change:
         change.remove_field("ts_hour")

@@ -150,6 +150,7 @@ def check(seed: int, lake: Any, made: Callable[[], None], rounds: int) -> None:
         state = found
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", ["merge-on-read", only_in_soak("copy-on-write")])
 @pytest.mark.parametrize("seed", [10, *(only_in_soak(seed) for seed in range(10))])
 def test_two_transactions_are_as_one_after_the_other(lake, spark, seed, mode):

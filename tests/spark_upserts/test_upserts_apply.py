@@ -168,6 +168,7 @@ def test_an_empty_table_needs_no_deletes(lake):
     assert _deletes(table) == []
 
 
+@pytest.mark.check
 def test_a_spec_that_another_commit_brings_is_reached(lake):
     """Rows of another spec come between the batch's plan and its commit."""
     table = lake.create_table("db.p", DDL, partition_by=["bucket(2, id)"], format_version=2)
@@ -372,6 +373,7 @@ def _written_below(folder, name):
 # -- modes and branches --------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_auto_says_why(lake):
     table = lake.create_table("db.a", "id bigint, n bigint", format_version=2)
     spark = lake.spark

@@ -110,6 +110,7 @@ class _Tags(html.parser.HTMLParser):
         self.text += data
 
 
+@pytest.mark.check
 def test_tables_scans_plans_and_results(spark, tmp_path):
     with frazil.connect(spark, warehouse=str(tmp_path / "lake")) as lake:
         lake.create_namespace("db")

@@ -20,6 +20,7 @@ from table_cases import (
     names,
 )
 
+from ci_share import in_circles
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.pointer.sql import SqlCatalog
 from frazil.catalog.protocol import Catalog, LoadedTable
@@ -173,7 +174,7 @@ def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(racing: Opening
     assert avro_files(table) == avro_files_in_use(table)
 
 
-@pytest.mark.parametrize("kind", CATALOGS)
+@pytest.mark.parametrize("kind", in_circles(reversed(CATALOGS), test=1))
 def test_files_that_a_store_took_without_an_answer_are_the_commits(
     tmp_path: Path, kind: str
 ) -> None:

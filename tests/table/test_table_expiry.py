@@ -19,6 +19,7 @@ from table_cases import (
     position_deletes,
 )
 
+from ci_share import in_circles, only_in_check
 from frazil.catalog.protocol import Catalog
 from frazil.errors import (
     ValidationError,
@@ -206,7 +207,13 @@ def test_partitions_of_no_type_are_rewritten_without_a_word(
     assert "panic" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("at_once", [2, 250_000], ids=["few at once", "all at once"])
+@pytest.mark.parametrize(
+    "at_once",
+    [
+        pytest.param(2, id="few at once"),
+        only_in_check(250_000, id="all at once"),
+    ],
+)
 def test_what_nothing_reaches_is_what_no_kept_snapshot_holds(
     files_catalog: Catalog, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
@@ -294,7 +301,7 @@ def test_a_first_commit_to_main_during_an_expiry_is_not_lost(
     assert head(table) not in expired
 
 
-@pytest.mark.parametrize("files", [1, 9_999, 25_000])
+@pytest.mark.parametrize("files", in_circles([25_000, 9_999, 1], test=1))
 def test_a_deletion_is_told_ten_thousand_times_at_most(tmp_path: Path, files: int) -> None:
     told: list[DeleteProgress] = []
     deletion = Deletion(FileIO(), told.append, files)

@@ -68,7 +68,8 @@ TRIMMING = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "error", "after"), one_of_each(CATALOGS, CHANGES, ERRORS, (False, True))
+    ("kind", "change", "error", "after"),
+    one_of_each(CATALOGS, CHANGES, ERRORS, (False, True), test=2),
 )
 def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
     tmp_path: Path, kind: str, change: str, error: str, after: bool
@@ -110,7 +111,9 @@ def test_a_fault_at_any_call_leaves_a_whole_commit_or_none(
     assert step > 8
 
 
-@pytest.mark.parametrize(("kind", "error", "after"), one_of_each(CATALOGS, ERRORS, (False, True)))
+@pytest.mark.parametrize(
+    ("kind", "error", "after"), one_of_each(CATALOGS, ERRORS, (False, True), test=2)
+)
 def test_a_fault_at_any_call_of_a_creation_leaves_a_whole_table_or_none(
     tmp_path: Path, kind: str, error: str, after: bool
 ) -> None:
