@@ -352,16 +352,8 @@ FACES = [
 _CIRCLES = {
     "spark.sql": (),
     "lake.sql": pytest.mark.soak,
-    "USE lake": pytest.mark.soak,
-    "two lakes": pytest.mark.soak,
-    "EXECUTE IMMEDIATE": pytest.mark.soak,
 }
-"""Of faces that are not in `make check`, since a face that is finds the same faults.
-
-The command line runs by `lake.sql` what it is given, transactions are those of a session that
-said USE lake, names in full are those of `spark.sql`, and a text is read as by EXECUTE IMMEDIATE
-in `test_sql_immediate.py`. `make faces` runs all of them.
-"""
+"""Of faces that are not in `make check`: the command line runs by `lake.sql` what it is given."""
 
 
 @pytest.fixture
