@@ -54,7 +54,8 @@ FILES: Final = (2_000_000, 3_000_000, 4_000_000, 16_000_000)
 """The largest in 3 200 manifests. Fewer fit into the cache of manifests: another line of memory."""
 SNAPSHOTS: Final = (16_000, 32_000, 64_000, 192_000)
 """Many: from some ten thousand on Python looks at all objects again as they grow by a quarter."""
-COLUMNS: Final = (500, 1_000, 2_000, 6_000)
+COLUMNS: Final = (1_000, 1_500, 2_000, 6_000)
+"""Of fewer all files are in one manifest, which one thread decodes: another line of memory."""
 WRITERS: Final = (1, 2, 4, 8)
 _COMMITS: Final = 12
 """Of each writer."""
