@@ -80,6 +80,7 @@ def main() -> int:
     parser.add_argument("--row", type=int, choices=sorted(slopes.ROWS), help="one row of slopes")
     parser.add_argument("--large", action="store_true", help="the largest tables of slopes too")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
+    parser.add_argument("--add", action="store_true", help="keep other figures of the JSON")
     parser.add_argument("--python43", help="a Python with Spark 4.3, to measure Frazil alone there")
     options = parser.parse_args()
     names = [options.only] if options.only else list(MEASUREMENTS)
@@ -108,7 +109,7 @@ def main() -> int:
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
-    write_json(figures, options.json)
+    write_json(figures, options.json, adds=options.add)
     held = all(figure.holds for figure in figures)
 
     if options.python43:

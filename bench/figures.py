@@ -123,6 +123,15 @@ def line(figure: Figure) -> str:
     )
 
 
-def write_json(figures: Sequence[Figure], path: Path) -> None:
-    """The same figures as one JSON document."""
-    path.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
+def write_json(figures: Sequence[Figure], path: Path, *, adds: bool = False) -> None:
+    """The same figures as one JSON document.
+
+    Args:
+        adds: figures that the document has under other names stay, before these.
+    """
+    found = [asdict(figure) for figure in figures]
+    if adds and path.exists():
+        ours = {(each["name"], each["against"]) for each in found}
+        before = json.loads(path.read_text())
+        found = [each for each in before if (each["name"], each["against"]) not in ours] + found
+    path.write_text(json.dumps(found, indent=2) + "\n")

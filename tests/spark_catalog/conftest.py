@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sysconfig
+import venv
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -80,3 +82,18 @@ def server() -> Callable[..., AbstractContextManager[Program]]:
 def client() -> Path:
     """A program that is a client of Spark Connect."""
     return Path(__file__).with_name("connect_client.py")
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has the packages of this one, and no Frazil."""
+    place = tmp_path_factory.mktemp("bare")
+    venv.create(place, symlinks=True)
+    base = {"base": str(place), "platbase": str(place)}
+    for kind in ("purelib", "platlib"):
+        packages = Path(sysconfig.get_path(kind, "venv", base))
+        for each in Path(sysconfig.get_path(kind)).iterdir():
+            is_left_out = "frazil" in each.name or each.suffix == ".pth"
+            if not is_left_out and not (packages / each.name).exists():
+                (packages / each.name).symlink_to(each)
+    return place / "bin" / "python"

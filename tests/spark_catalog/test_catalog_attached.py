@@ -344,6 +344,8 @@ def test_a_plan_names_the_table(spark, lake):
     spark.sql("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id = 1")
     plan = spark.sql("EXPLAIN EXTENDED SELECT * FROM lake.db.t").collect()[0][0]
     assert "SubqueryAlias lake.db.t" in plan
+    [location] = re.findall(r"Location: \S+ ?\(1 paths\)\[(\S+)\]", plan)
+    assert location.endswith("/db.t")
 
 
 class Listener(JavaObject):

@@ -17,7 +17,7 @@ import pytest
 from jdbc_client import Driver, rows_of
 from test_catalog_health import answer
 
-from programs import Program, run_program
+from programs import Program, ended_program, run_program
 
 
 @dataclass(frozen=True)
@@ -297,13 +297,21 @@ STEPS = [
 
 
 @pytest.fixture(scope="module")
-def answers(served, client, tmp_path_factory):
-    """What the client got for each step."""
+def answers(served, client, bare_python, tmp_path_factory):
+    """What the client got for each step, in an environment that has no Frazil."""
     place = tmp_path_factory.mktemp("client")
     steps = place / "steps.json"
     steps.write_text(json.dumps([step.here for step in STEPS]))
-    said = run_program(client, served.connect, steps, cwd=place, variables=OF_NO_SPARK)
+    options = {"cwd": place, "variables": OF_NO_SPARK, "python": bare_python}
+    said = run_program(client, served.connect, steps, **options)
     return [json.loads(line) for line in said.splitlines()]
+
+
+def test_the_clients_environment_has_no_frazil(bare_python, tmp_path):
+    """It has PySpark."""
+    run_program("import pyspark.sql.connect.session", cwd=tmp_path, python=bare_python)
+    failed = ended_program("import frazil", cwd=tmp_path, python=bare_python, code=1)
+    assert failed.errors[-1].strip() == "ModuleNotFoundError: No module named 'frazil'"
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number:02}")

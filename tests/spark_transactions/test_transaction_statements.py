@@ -1,6 +1,6 @@
 """BEGIN, COMMIT and ROLLBACK as statements of a lake, and what may stand between."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -123,22 +123,45 @@ def test_a_conflict_ends_it(lake, spark):
     assert rows(lake, "db.b") == ROWS
 
 
-def test_statements_of_other_threads_are_not_in_it(lake):
+def test_it_is_of_all_threads_of_the_session_and_of_no_other_session(lake, spark, tmp_path):
+    """Threads take turns in it; one may end what another one has begun."""
+    own = spark.newSession()
+    with (
+        frazil.connect(own, warehouse=str(tmp_path / "lake"), name="lake") as there,
+        ThreadPoolExecutor(4) as pool,
+    ):
+
+        def elsewhere(text):
+            return pool.submit(lambda: collected(lake.sql(text))).result()
+
+        lake.sql("BEGIN")
+        lake.sql("INSERT INTO db.a VALUES (3, 30)")
+        assert elsewhere("SELECT * FROM db.a") == [*ROWS, (3, 30)]
+        elsewhere("INSERT INTO db.b VALUES (4, 40)")
+        lake.sql("DELETE FROM db.a WHERE id = 1")
+        assert elsewhere("SELECT id FROM db.a") == [(2,), (3,)]
+        texts = [f"INSERT INTO db.b VALUES ({number}, 0)" for number in range(5, 9)]
+        list(pool.map(lake.sql, texts))
+        with pytest.raises(ValidationError, match="not nested"):
+            elsewhere("BEGIN")
+        assert both(lake) == both(there) == (ROWS, ROWS)
+        assert collected(there.sql("SELECT * FROM db.a")) == ROWS
+        with pytest.raises(ValidationError, match="no transaction is open"):
+            there.sql("COMMIT")
+        elsewhere("COMMIT")
+        more = [(4, 40), *((number, 0) for number in range(5, 9))]
+        assert both(lake) == both(there) == ([ROWS[1], (3, 30)], [*ROWS, *more])
+        with pytest.raises(ValidationError, match="no transaction is open"):
+            lake.sql("ROLLBACK")
+
+
+@pytest.mark.check
+def test_a_statement_of_another_thread_that_fails_counts(lake):
     lake.sql("BEGIN")
-    lake.sql("INSERT INTO db.a VALUES (3, 30)")
-    seen = []
-
-    def other():
-        seen.append(collected(lake.sql("SELECT * FROM db.a")))
-        lake.sql("INSERT INTO db.b VALUES (4, 40)")
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    thread.join()
-    assert seen == [ROWS]
-    assert both(lake) == (ROWS, [*ROWS, (4, 40)])
-    lake.sql("COMMIT")
-    assert both(lake) == ([*ROWS, (3, 30)], [*ROWS, (4, 40)])
+    with ThreadPoolExecutor(1) as pool, pytest.raises(NoSuchTableError):
+        pool.submit(lake.sql, "INSERT INTO db.missing VALUES (1)").result()
+    with pytest.raises(ValidationError, match="rolled back"):
+        lake.sql("COMMIT")
 
 
 def test_a_lake_that_is_closed_rolls_back(lake, spark, files, tmp_path):

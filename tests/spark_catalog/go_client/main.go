@@ -1,7 +1,8 @@
 // A client of Spark Connect in Go that knows nothing of Frazil: runs statements, prints rows.
 //
 // Each argument after the address is a statement; one that begins with "table:" reads a table by its
-// name. Each answer is a line of JSON: the rows, or an object with the text of an error.
+// name, one that begins with "2:" is of another session, and "wait" waits to be killed. Each answer is
+// a line of JSON: the rows, or an object with the text of an error.
 package main
 
 import (
@@ -10,19 +11,26 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/apache/spark-connect-go/spark/sql"
 )
 
 func main() {
 	ctx := context.Background()
-	session, err := sql.NewSessionBuilder().Remote(os.Args[1]).Build(ctx)
-	if err != nil {
-		panic(err)
-	}
-	defer session.Stop()
+	first, second := begun(ctx), begun(ctx)
+	defer first.Stop()
+	defer second.Stop()
 	for _, step := range os.Args[2:] {
-		rows, err := answer(ctx, session, step)
+		if step == "wait" {
+			time.Sleep(time.Hour)
+		}
+		session := first
+		text, isOther := strings.CutPrefix(step, "2:")
+		if isOther {
+			session = second
+		}
+		rows, err := answer(ctx, session, text)
 		var said any = rows
 		if err != nil {
 			said = map[string]string{"error": err.Error()}
@@ -33,6 +41,14 @@ func main() {
 		}
 		fmt.Println(string(line))
 	}
+}
+
+func begun(ctx context.Context) sql.SparkSession {
+	session, err := sql.NewSessionBuilder().Remote(os.Args[1]).Build(ctx)
+	if err != nil {
+		panic(err)
+	}
+	return session
 }
 
 func answer(ctx context.Context, session sql.SparkSession, step string) ([][]any, error) {

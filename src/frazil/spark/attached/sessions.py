@@ -100,7 +100,6 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
             _register(spark, names)
             begin = partial(_begin, spark, catalog)
             transactions = StatementTransactions(spark, begin, CurrentNamespace())
-            transactions.belong_to_the_session()
             made = AttachedLake(name, catalog, owner, transactions)
             names.attached = {**names.attached, name: made}
         return names

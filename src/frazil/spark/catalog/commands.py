@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from frazil.errors import SqlSyntaxError
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.lake_transaction.statements import controls
-from frazil.spark.plans.machine import JavaObject, Machine, answers
+from frazil.spark.plans.machine import ANY, FUNCTION, JavaObject, Machine, answers
 from frazil.spark.sql.parsers.identifiers import says_names
 from frazil.spark.sql.statements.listing import StatementKind, kind_of_statement
 from frazil.spark.words import Word, words_of
@@ -34,34 +34,31 @@ def is_of_pipelines(words: Sequence[Word]) -> bool:
     return keys[:1] == ["CREATE"] and keys[1:2] in (["MATERIALIZED"], ["STREAMING"], ["FLOW"])
 
 
-class _Runner(JavaObject):
+class _Run(JavaObject):
     """What runs a statement when Spark runs its command."""
 
     def __init__(self, machine: Machine, run: Run) -> None:
         self.machine = machine
         self._run = run
 
-    @answers()
-    def executeCommand(self, command: str, options: object) -> Any:
+    @answers(ANY)
+    def call(self, command: str, options: object) -> Any:
         """Run the statement; the command has no rows."""
         del options
         self._run(command)
         return self.machine.texts([])
 
-    def toString(self) -> str:
-        """What plans show."""
-        return "frazil"
-
     class Java:
         """What the virtual machine takes it for."""
 
-        implements: Final = ["org.apache.spark.sql.connector.ExternalCommandRunner"]
+        implements: Final = [FUNCTION]
 
 
 def command(machine: Machine, run: Run, text: str) -> Any:
     """Return a command of Spark that runs a statement of a lake once, when it is executed."""
+    runner = machine.command_runner(_Run(machine, run))
     execution = machine.jvm.org.apache.spark.sql.execution.command
-    return execution.ExternalCommandExecutor(_Runner(machine, run), text, machine.empty_map())
+    return execution.ExternalCommandExecutor(runner, text, machine.empty_map())
 
 
 def rows_of_call(machine: Machine, frame: Any) -> Any:

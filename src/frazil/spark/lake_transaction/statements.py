@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,11 +52,11 @@ def controls(statement: object) -> bool:
 
 
 class StatementTransactions:
-    """The open transaction of each thread, or the one of a session.
+    """The open transaction of a session's statements on a lake.
 
-    What has it is to a lake what a connection is to a database: statements of others are not in
-    it. After a statement that failed a transaction is only rolled back, so that no half of it is
-    committed.
+    It is to a lake what a connection is to a database: all threads of the session are in it, one
+    statement at a time, and statements of other sessions are not. After a statement that failed a
+    transaction is only rolled back, so that no half of it is committed.
 
     Attributes:
         begin: begins a transaction of an isolation that is none of these.
@@ -71,33 +71,20 @@ class StatementTransactions:
         self._spark = spark
         self.begin = begin
         self._current = current
-        self._own: Any = threading.local()
-        self._running: Any = None
-        self._open: list[LakeTransaction] = []
-        self._guard = threading.Lock()
-
-    def belong_to_the_session(self) -> None:
-        """Have one transaction for all threads, since statements of Spark's may run on any.
-
-        Then one statement of it runs at a time, as at a connection of a database.
-        """
-        self._own = SimpleNamespace(failed=None)
+        self._open: _Open | None = None
         self._running = threading.RLock()
 
     @property
     def current(self) -> LakeTransaction | None:
         """The transaction that a statement has begun."""
-        found: LakeTransaction | None = getattr(self._own, "transaction", None)
-        return found
+        found = self._open
+        return None if found is None else found.transaction
 
     @property
     def tables(self) -> JoinedTables | None:
         """The tables of the transaction that a statement has begun, while it is open."""
-        transaction = self.current
-        if transaction is None or not transaction.is_open:
-            return None
-        found: JoinedTables = self._own.tables
-        return found
+        found = self._open
+        return found.tables if found is not None and found.transaction.is_open else None
 
     def run(
         self,
@@ -112,11 +99,11 @@ class StatementTransactions:
                 already, or there is none to end.
         """
         done = self.control(statement)
-        transaction = self.current
-        if done is not None or transaction is None:
+        if done is not None or self.current is None:
             return done
         with self.part():
-            return transaction.sql(statement, args, **frames)
+            transaction = self.current  # Another thread may have ended it meanwhile.
+            return None if transaction is None else transaction.sql(statement, args, **frames)
 
     @contextmanager
     def part(self) -> Iterator[None]:
@@ -129,27 +116,24 @@ class StatementTransactions:
             yield from self._part()
 
     def _part(self) -> Iterator[None]:
-        failed: str | None = None if self.current is None else self._own.failed
-        if failed is not None:
+        found = self._open
+        if found is not None and found.failed is not None:
             raise ValidationError(
-                f"a statement of this transaction has failed ({failed}), so that nothing of it is "
-                "committed: run ROLLBACK"
+                f"a statement of this transaction has failed ({found.failed}), so that nothing of "
+                "it is committed: run ROLLBACK"
             )
         try:
             yield
         except BaseException as error:
-            if self.current is not None:
-                self._own.failed = type(error).__name__
+            if self._open is not None:
+                self._open.failed = type(error).__name__
             raise
 
     def close(self) -> None:
-        """Roll back what is open, of every thread."""
-        with self._guard:
-            left, self._open = self._open, []
-        for transaction in left:
-            if transaction.is_open:
-                transaction.rollback()
-        self._own.transaction = None
+        """Roll back what is open."""
+        left, self._open = self._open, None
+        if left is not None and left.transaction.is_open:
+            left.transaction.rollback()
 
     def control(self, statement: str) -> DataFrame | None:
         """Run a BEGIN, COMMIT or ROLLBACK; None where the statement is another one.
@@ -166,7 +150,7 @@ class StatementTransactions:
                 self._commit()
             elif reader.takes("ROLLBACK"):
                 _end_words(reader)
-                self._take("ROLLBACK").rollback()
+                self._take("ROLLBACK").transaction.rollback()
             else:
                 self._begin_one(_isolation(reader))
         return empty_result(self._spark)
@@ -175,17 +159,16 @@ class StatementTransactions:
 
     @contextmanager
     def _run_alone(self) -> Iterator[None]:
-        """Have nothing else of a transaction of all threads run; wait for what does.
+        """Have nothing else of the transaction run; wait for what does.
 
         What Spark calls back for, in another thread of Python, is a part of what runs already.
         """
-        running = self._running
         is_connected = is_connect(self._spark)
         own = str(id(self))
-        if running is None or (not is_connected and mark_of(self._spark, _PART) == own):
+        if not is_connected and mark_of(self._spark, _PART) == own:
             yield
             return
-        if not running.acquire(timeout=_LONGEST_WAIT):
+        if not self._running.acquire(timeout=_LONGEST_WAIT):
             raise ValidationError(
                 "another statement of this session's transaction runs: wait for it, or begin a "
                 "transaction in a session of its own"
@@ -195,7 +178,7 @@ class StatementTransactions:
             with mark:
                 yield
         finally:
-            running.release()
+            self._running.release()
 
     def _begin_one(self, isolation: Isolation) -> None:
         if self.current is not None:
@@ -204,34 +187,35 @@ class StatementTransactions:
                 "ROLLBACK first"
             )
         tables = self.begin(isolation)
-        tables.of_one_thread = self._running is None
-        made = LakeTransaction(tables, self._current)
-        self._own.tables, self._own.transaction, self._own.failed = tables, made, None
-        with self._guard:
-            self._open.append(made)
+        tables.of_one_thread = False
+        self._open = _Open(LakeTransaction(tables, self._current), tables)
 
     def _commit(self) -> None:
-        failed = getattr(self._own, "failed", None)
-        transaction = self._take("COMMIT")
-        if failed is not None:
-            transaction.rollback()
+        ended = self._take("COMMIT")
+        if ended.failed is not None:
+            ended.transaction.rollback()
             raise ValidationError(
-                f"a statement of the transaction has failed ({failed}): it was rolled back, and "
-                "nothing was changed"
+                f"a statement of the transaction has failed ({ended.failed}): it was rolled back, "
+                "and nothing was changed"
             )
-        transaction.commit()
+        ended.transaction.commit()
 
-    def _take(self, statement: str) -> LakeTransaction:
-        transaction = self.current
-        if transaction is None:
+    def _take(self, statement: str) -> _Open:
+        found, self._open = self._open, None
+        if found is None:
             raise ValidationError(
                 f"{statement}: no transaction is open; BEGIN TRANSACTION begins one"
             )
-        self._own.transaction = None
-        with self._guard:
-            if transaction in self._open:
-                self._open.remove(transaction)
-        return transaction
+        return found
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open transaction, its tables, and the error of its part that has failed."""
+
+    transaction: LakeTransaction
+    tables: JoinedTables
+    failed: str | None = None
 
 
 def _end_words(reader: WordReader) -> None:

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from threading import local
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.later import later
@@ -33,6 +33,14 @@ else:
 
 _OWN_WORDS: Final = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"
 """A condition of Spark's that is nothing but a text."""
+
+FUNCTION: Final = "org.apache.spark.api.java.function.Function2"
+"""An interface of Spark's whose method may raise any exception."""
+
+_RUNNER: Final = "org.apache.spark.sql.connector.ExternalCommandRunner"
+_OPTIONS: Final = "org.apache.spark.sql.util.CaseInsensitiveStringMap"
+ANY: Final = "Exception"
+"""The checked exception that a method declares which may raise all of them."""
 
 _MOST_NAMES: Final = 1_000
 """So many names are kept as the virtual machine has them."""
@@ -86,9 +94,11 @@ class _Root:
     """What is kept of one virtual machine."""
 
     def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
         self.sql = _Kept(jvm.org.apache.spark.sql)
         self.to_sequence = jvm.PythonUtils.toSeq
         self.empty_map = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+        self.query_context = jvm.org.apache.spark.QueryContext
         self.no_options = self.sql.util.CaseInsensitiveStringMap.empty()
         self.substitutes_parameters = substitutes_parameters(jvm)
         self.name_parts: dict[tuple[str, ...], Any] = {}
@@ -97,6 +107,35 @@ class _Root:
         self.hidden_mark = tag("frazil_hidden")
         self.plan_id = tag("plan_id")
         self.hidden_tag = self.sql.catalyst.plans.logical.Project.hiddenOutputTag()
+
+    @cached_property
+    def runner_of(self) -> Any:
+        """A handle that makes the runner of a command of a function, which may raise anything.
+
+        An object of Python that is the runner itself may raise no checked exception, as Spark's
+        are.
+        """
+        handles = self._jvm.java.lang.invoke
+        text, options = self._class("java.lang.String"), self._class(_OPTIONS)
+        runner, function = self._class(_RUNNER), self._class(FUNCTION)
+        thing = self._class("java.lang.Object")
+        lookup = handles.MethodHandles.privateLookupIn(runner, handles.MethodHandles.lookup())
+        called = lookup.findVirtual(function, "call", self._method(thing, thing, thing))
+        method = self._method(self._class("[Ljava.lang.String;"), text, options)
+        return handles.LambdaMetafactory.metafactory(
+            lookup, "executeCommand", self._method(runner, function), method, called, method
+        ).getTarget()
+
+    def _class(self, name: str) -> Any:
+        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        return self._jvm.java.lang.Class.forName(name, True, loader)
+
+    def _method(self, returned: Any, *taken: Any) -> Any:
+        """The type of a method."""
+        types = self._jvm.java.util.ArrayList()
+        for each in taken:
+            types.add(each)
+        return self._jvm.java.lang.invoke.MethodType.methodType(returned, types)
 
     def sequence_of_parts(self, parts: tuple[str, ...]) -> Any:
         """Return the sequence of a name's parts, which is made once."""
@@ -221,6 +260,12 @@ class Machine:
         alias = self.catalyst.AliasIdentifier(last, self.name_parts(qualifier))
         return self.catalyst.plans.logical.SubqueryAlias(alias, plan)
 
+    def command_runner(self, function: JavaObject) -> Any:
+        """Return the runner of a command that calls a function of `FUNCTION`."""
+        arguments = self.jvm.java.util.ArrayList()
+        arguments.add(function)
+        return self._root.runner_of.invokeWithArguments(arguments)
+
     def frame(self, spark: SparkSession, session: Any, plan: Any) -> DataFrame:
         """Return the DataFrame of a plan, which is analysed."""
         return DataFrame(self.sql.classic.Dataset.ofRows(session, plan), spark)
@@ -253,6 +298,8 @@ class Machine:
             return self.spark_error(
                 self._own_exception(str(exception.getMessage()), exception, declared)
             )
+        if ANY in declared:
+            return self.spark_error(exception)
         return self.spark_error(self._copied_exception(exception, declared))
 
     def _is_a(self, exception: Any, kind: str) -> bool:
@@ -260,20 +307,31 @@ class Machine:
 
     def _told_exception(self, error: BaseException, declared: Sequence[str]) -> Any:
         """An exception with Spark's own words for an error that is Spark's too; None for others."""
-        if not isinstance(error, SparksToo):
+        said = error.getMessageParameters() if isinstance(error, SparksToo) else None
+        if isinstance(error, SparksToo) and said:
+            kinds = ("ParseException",) if isinstance(error, ParseException) else (ANY,)
+            allowed = kinds if ANY in declared else declared
+            parameters = self.mapping(said.items())
+            return self._of_spark(str(error.getCondition()), parameters, None, (), allowed)
+        condition = condition_of(error)
+        if condition is None and isinstance(error, AnalysisException):
+            condition = error.getCondition()
+        if condition is None or ANY not in declared:
             return None
-        said = error.getMessageParameters()
-        if not said:
-            return None
-        parameters = self.empty_map()
-        for key, value in said.items():
-            parameters = parameters.updated(key, value)
-        return self._of_spark(str(error.getCondition()), parameters, None, (), declared)
+        none, contexts = self.jvm.scala.Option.empty(), self.array(self._root.query_context, ())
+        return self.sql.AnalysisException(
+            text_of_error(error),
+            *(none, none, none),
+            self.jvm.scala.Option.apply(condition),
+            self.empty_map(),
+            contexts,
+        )
 
     def _own_exception(self, text: str, cause: Any, declared: Sequence[str]) -> Any:
         """An exception of Spark's with a text of ours."""
         parameters = self.empty_map().updated("errorMessage", text)
-        return self._of_spark(_OWN_WORDS, parameters, cause, (), declared)
+        kinds = [each for each in declared if each != ANY]
+        return self._of_spark(_OWN_WORDS, parameters, cause, (), kinds)
 
     def _copied_exception(self, exception: Any, declared: Sequence[str]) -> Any:
         """An exception of Spark's with the same words, of a class that may be raised."""
@@ -294,7 +352,10 @@ class Machine:
         context: Sequence[Any],
         declared: Sequence[str],
     ) -> Any:
-        contexts = self.array(self.jvm.org.apache.spark.QueryContext, context)
+        contexts = self.array(self._root.query_context, context)
+        if ANY in declared:
+            none = self.jvm.scala.Option.empty()
+            return self.sql.AnalysisException(condition, parameters, contexts, none)
         if "ParseException" in declared:
             none, place = self.jvm.scala.Option.empty(), self.catalyst.trees.CurrentOrigin.get()
             said = (condition, parameters, contexts)

@@ -39,6 +39,7 @@ from frazil.spark.session.facts import is_connect, temporary_settings
 from frazil.spark.session.scratch import is_scratch_local, scratch_folder
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
+from frazil.storage.paths import join
 
 FILE_LOG_SETTING: Final = "frazil.read.file-log"
 """Session setting: ``auto`` (the log unless Spark may not read it), ``always`` or ``never``."""
@@ -285,19 +286,27 @@ def _read_through_log(
 ) -> DataFrame:
     folder = scratch_folder(spark, io, table_location)
     try:
-        folder.write("_spark_metadata/0", log_pieces(files))
+        named = _named_in_plans(table_location)
+        folder.write(f"{named}/_spark_metadata/0", log_pieces(files))
         # Seen only by a Spark that lists the folder instead of reading the log: it fails there,
         # and would pass over a file without bytes.
-        folder.write("file-log-was-ignored.parquet", [b"not a data file"])
+        folder.write(f"{named}/file-log-was-ignored.parquet", [b"not a data file"])
         return (
             access.reader(spark)
             .options(**_STRICT_OPTIONS)
             .option("recursiveFileLookup", "true")
             .schema(schema)
-            .parquet(spark_path(folder.location, spark, folder.io))
+            .parquet(spark_path(join(folder.location, named), spark, folder.io))
         )
     finally:
         folder.release()
+
+
+def _named_in_plans(table_location: str) -> str:
+    """The name of a folder by which plans that show it tell which table is read: `db.t`."""
+    last_two = [part for part in table_location.split("/") if part][-2:]
+    # Spark takes some characters for patterns, and leaves out names that begin with others.
+    return re.sub(r"[^A-Za-z0-9.-]", "-", ".".join(last_two))[-100:].lstrip(".") or "table"
 
 
 def _read_through_paths(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from pyspark.errors import AnalysisException
+
 from frazil.catalog.identifiers import Identifier, shown
-from frazil.errors import UnsupportedError
+from frazil.errors import FrazilError, UnsupportedError
 from frazil.format.schema.ddl import schema_of_ddl
 from frazil.format.types import NestedField
+from frazil.spark.plans.sparks_errors import sparks_too
 from frazil.spark.words import WordReader
 
 _OF_CONSTRAINTS: Final = ("CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "REFERENCES")
@@ -63,9 +66,11 @@ class ColumnDefinition:
         return found
 
 
-def lacks(table: Identifier, what: str) -> UnsupportedError:
+def lacks(table: Identifier, what: str) -> FrazilError:
     """Return the error of what no table of a lake has, in Spark's words."""
-    return UnsupportedError(f"Table {shown(table)} does not support {what}; nothing was changed")
+    error = UnsupportedError(f"Table {shown(table)} does not support {what}; nothing was changed")
+    said = {"tableName": shown(table), "operation": what}
+    return sparks_too(error, AnalysisException, "UNSUPPORTED_FEATURE.TABLE_OPERATION", said)
 
 
 def column_definitions(reader: WordReader, table: Identifier) -> list[ColumnDefinition]:
