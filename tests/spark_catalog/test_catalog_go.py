@@ -29,7 +29,7 @@ STEPS = [
     ("SHOW TABLES", [["go", "t", False]]),
     ("SHOW COLUMNS IN t", [["id"], ["n"]]),
     ("CREATE TABLE made AS SELECT id, n FROM t", []),
-    ("SELECT count(*) FROM made.snapshots", [[1]]),
+    ("SELECT count(*) FROM lake.go.made.snapshots", [[1]]),
     ("ALTER TABLE made CREATE TAG first", []),
     ("INSERT INTO made VALUES (3, 'c')", []),
     ("SELECT id FROM made VERSION AS OF 'first'", [[2]]),
