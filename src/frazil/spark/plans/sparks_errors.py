@@ -17,6 +17,9 @@ from frazil.errors import (
     TableAlreadyExistsError,
 )
 
+UNRESOLVED_COLUMN: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+"""Spark's condition for a column that is not there."""
+
 _CONDITIONS: Final[tuple[tuple[type[FrazilError], str], ...]] = (
     (NoSuchTableError, "TABLE_OR_VIEW_NOT_FOUND"),
     (TableAlreadyExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),

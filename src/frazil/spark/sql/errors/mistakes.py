@@ -18,7 +18,7 @@ from frazil.errors import (
 )
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.relations import written_names
-from frazil.spark.plans.sparks_errors import sparks_too
+from frazil.spark.plans.sparks_errors import UNRESOLVED_COLUMN, sparks_too
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.binding.bound_plan import BoundPlan
@@ -46,7 +46,6 @@ _MISTAKES: Final = (
 """Conditions of Spark's that tell of the user's own words, as they begin."""
 
 _SYNTAX: Final = "PARSE_SYNTAX_ERROR"
-_COLUMN: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _ALTERS: Final = "ALTER"
 """How statements begin whose words are Iceberg's: Spark's parser refuses those that are right."""
 
@@ -78,7 +77,7 @@ def mistakes_as_sparks(context: SqlContext, text: str, args: Args) -> Iterator[N
         if isinstance(error, PySparkException | CommitError):
             raise
         if isinstance(error, NoSuchColumnError):
-            raise sparks_too(error, AnalysisException, _COLUMN, {}) from error
+            raise sparks_too(error, AnalysisException, UNRESOLVED_COLUMN, {}) from error
         found = _mistake(context, text, args, error)
         if isinstance(found, ParseException):
             raise _both(error, ParseException, found) from error

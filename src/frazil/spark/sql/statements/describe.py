@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import LoadedView
+from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import unified_partition_type
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
+from frazil.spark.plans.sparks_errors import UNRESOLVED_COLUMN, sparks_too
 from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.functions.routines import describe_procedure
@@ -199,7 +202,11 @@ def _view(
 
 
 def _column(context: SqlContext, schema: Schema, column: Identifier) -> DataFrame:
-    found = schema.find_field(".".join(column), case_sensitive=False)
+    name = ".".join(column)
+    found = schema.field_or_none(name, case_sensitive=False)
+    if found is None:
+        error = ValidationError(schema.missing(name))
+        raise sparks_too(error, AnalysisException, UNRESOLVED_COLUMN, {})
     rows = [
         ("col_name", found.name),
         ("data_type", type_to_spark(found.field_type).simpleString()),

@@ -23,7 +23,7 @@ from frazil.format.predicates.sql.quoting import (
     quote_name_always,
 )
 from frazil.format.schema import Schema
-from frazil.spark.plans.sparks_errors import sparks_too
+from frazil.spark.plans.sparks_errors import UNRESOLVED_COLUMN, sparks_too
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
@@ -45,7 +45,6 @@ from frazil.spark.types import type_to_spark
 from frazil.spark.words import QUERIES, WordReader, words_of
 
 _ARITY: Final = "INSERT_COLUMN_ARITY_MISMATCH"
-_UNRESOLVED: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -216,7 +215,7 @@ def _check_names(columns: Sequence[str], schema: Schema, spark: SparkSession) ->
                 "proposal": ", ".join(quote_name_always([f.name]) for f in schema.fields),
             }
             error = _missing_column(name, schema)
-            raise sparks_too(error, AnalysisException, _UNRESOLVED, said)
+            raise sparks_too(error, AnalysisException, UNRESOLVED_COLUMN, said)
 
 
 def _missing_column(name: str, schema: Schema) -> SchemaMismatchError:
