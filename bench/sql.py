@@ -143,6 +143,7 @@ def _texts(context: Context) -> Iterator[Figure]:
         yield compare(title, "the method", took["text"], took["method"], Bar(at_most=1.0))
         if context.has_java:
             yield compare(title, "Java runtime", took["text"], took["java"], Bar(at_most=1.0))
+    yield _by_sparks_writer(context, rows // 10, partial(lake.sql, insert(table=table), s=source))
     lake.sql(f"CREATE TABLE {NAMESPACE}.one (id BIGINT)")
     lake.sql(f"INSERT INTO {NAMESPACE}.one VALUES (1)")
     took = interleaved(
@@ -154,6 +155,18 @@ def _texts(context: Context) -> Iterator[Figure]:
     )
     over = took["ours"] - took["spark"]
     yield limit(f"lake.sql over spark.sql{context.suffix}", over, at_most=0.06)
+
+
+def _by_sparks_writer(context: Context, rows: int, by_text: Callable[[], object]) -> Figure:
+    """The rows of an INSERT through Spark's analyzer, its catalogs and its writer: another way."""
+    serve_sessions(context.spark, ConfiguredLakes({LAKE: context.lake.catalog}).attach)
+    session: Any = context.spark.newSession()
+    made = session._jsparkSession.sql(f"SELECT id * 10 AS id, 'changed' AS v FROM range({rows})")
+    written = f"{LAKE}.{NAMESPACE}.by_method"
+    sides = {"text": by_text, "writer": lambda: made.writeTo(written).append()}
+    took = interleaved(sides, rounds=15)
+    title = _named(context, "INSERT by text")
+    return compare(title, "Spark's own writer", took["text"], took["writer"], Bar())
 
 
 def _parser(context: Context) -> Iterator[Figure]:
