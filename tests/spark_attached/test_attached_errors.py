@@ -53,7 +53,7 @@ FAIL = {
         "UNRESOLVED_COLUMN",
     ),
     "EXECUTE IMMEDIATE 'INSERT INTO lake.db.t VALUES (1)'": (
-        "SparkRuntimeException",
+        "AnalysisException",
         "INSERT_COLUMN_ARITY_MISMATCH",
     ),
     "EXECUTE IMMEDIATE 'DELETE FROM lake.db.nothing'": (

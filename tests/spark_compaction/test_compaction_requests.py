@@ -88,9 +88,9 @@ def every_row():
 
 
 def counted(store, work):
-    """What work returns, and its requests, of which each takes a while."""
+    """What work returns, and its requests: each takes longer than a thread may be late."""
     store.take()
-    store.wait(40)
+    store.wait(150)
     try:
         return work(), store.take()
     finally:
