@@ -231,16 +231,22 @@ class Player:
             said = f"{type(error).__name__}: {error}"
             assert "frazil_" not in said.replace("_frazil_", ""), said
             return said
+        except Py4JJavaError as error:
+            return _of_machine(error)
         try:
             found.collect()
         except (FrazilError, PySparkException) as error:
             self.raised = error
             return f"{type(error).__name__}: {error}"
         except Py4JJavaError as error:
-            # PySpark has no class of its own for every error of the virtual machine.
-            cause = error.java_exception
-            return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
+            return _of_machine(error)
         return None
+
+
+def _of_machine(error: Py4JJavaError) -> str:
+    """The class and the words of an error that PySpark has no class of its own for."""
+    cause = error.java_exception
+    return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
 
 
 def failures_of(name: str, player: Player, folder: Path = RECORDED) -> list[str]:

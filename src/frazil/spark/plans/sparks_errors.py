@@ -17,6 +17,9 @@ from frazil.errors import (
     TableAlreadyExistsError,
 )
 
+SYNTAX_ERROR: Final = "PARSE_SYNTAX_ERROR"
+"""Spark's condition for words that cannot be read."""
+
 UNRESOLVED_COLUMN: Final = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 """Spark's condition for a column that is not there."""
 

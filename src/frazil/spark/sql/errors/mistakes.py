@@ -18,7 +18,7 @@ from frazil.errors import (
 )
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.relations import written_names
-from frazil.spark.plans.sparks_errors import UNRESOLVED_COLUMN, sparks_too
+from frazil.spark.plans.sparks_errors import SYNTAX_ERROR, UNRESOLVED_COLUMN, sparks_too
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.binding.bound_plan import BoundPlan
@@ -45,7 +45,6 @@ _MISTAKES: Final = (
 )
 """Conditions of Spark's that tell of the user's own words, as they begin."""
 
-_SYNTAX: Final = "PARSE_SYNTAX_ERROR"
 _ALTERS: Final = "ALTER"
 """How statements begin whose words are Iceberg's: Spark's parser refuses those that are right."""
 
@@ -85,7 +84,7 @@ def mistakes_as_sparks(context: SqlContext, text: str, args: Args) -> Iterator[N
             raise _both(error, AnalysisException, found, place_told(found, text)) from error
         if isinstance(error, SqlSyntaxError):
             said = {"error": str(error), "hint": ""}
-            raise sparks_too(error, ParseException, _SYNTAX, said) from error
+            raise sparks_too(error, ParseException, SYNTAX_ERROR, said) from error
         raise
 
 
@@ -112,7 +111,7 @@ def _mistake(
         found = mistaken_plan(context, text, args)
     except ParseException as refused:
         # What Spark's parser does not know may be right: words of Iceberg's, and values of ours.
-        is_syntax = isinstance(error, SqlSyntaxError) or refused.getCondition() == _SYNTAX
+        is_syntax = isinstance(error, SqlSyntaxError) or refused.getCondition() == SYNTAX_ERROR
         is_known = not args and text.lstrip()[: len(_ALTERS)].upper() != _ALTERS
         return refused if is_syntax and is_known else told
     except (FrazilError, PySparkException, Py4JError):

@@ -8,11 +8,12 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Final
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.plans.sparks_errors import SYNTAX_ERROR, sparks_too
 from frazil.spark.sql.parameters import Args, with_literals_at
 from frazil.spark.sql.variables import with_values
 from frazil.spark.words import Word, WordReader, begins_query, words_of
@@ -106,7 +107,11 @@ def _name_of(spark: SparkSession, expression: str) -> tuple[str, ...]:
         # Spark itself says what is wrong with it.
         spark.sql(f"SELECT * FROM IDENTIFIER({expression}\n)")  # noqa: S608
         raise ValidationError(f"IDENTIFIER takes a text, and {expression} is {row[0]!r}")
-    reader = WordReader(row[0])
-    name = reader.names("a name")
-    reader.finish()
+    try:
+        reader = WordReader(row[0])
+        name = reader.names("a name")
+        reader.finish()
+    except SqlSyntaxError as error:
+        said = {"error": row[0], "hint": ""}
+        raise sparks_too(error, ParseException, SYNTAX_ERROR, said) from error
     return name
