@@ -387,6 +387,7 @@ INSPECTED = [
         figures={"PLANNED_BYTES": None},
         scenario=metadata_table,
         sign=f"{FRAMES}.partitions_of",
+        beside={"PRUNING_CORES": 0},
         arguments=of_table("partitions"),
     ),
     *(

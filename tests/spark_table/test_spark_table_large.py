@@ -37,7 +37,7 @@ def test_each_file_has_its_name_and_values(large):
 @pytest.mark.parametrize("by", ["driver", "executors"])
 def test_both_ways_give_the_right_answers(large, monkeypatch, by):
     if by == "executors":
-        for limit in ("DECODED_FILES", "PLANNED_BYTES"):
+        for limit in ("DECODED_FILES", "PLANNED_BYTES", "PRUNING_CORES"):
             monkeypatch.setattr(costs, limit, 0)
     asked = [kind for kind in KINDS if kind.answer is not None]
     assert len(asked) > len(KINDS) // 2

@@ -248,7 +248,8 @@ def executors(monkeypatch):
     """Nothing is small enough for the driver."""
 
     def switch():
-        for limit in ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS", "PLANNED_BYTES"):
+        decoded = ("DECODED_BYTES", "DECODED_MANIFESTS", "LISTED_SNAPSHOTS")
+        for limit in (*decoded, "PLANNED_BYTES", "PRUNING_CORES"):
             monkeypatch.setattr(costs, limit, 0)
 
     return switch

@@ -29,7 +29,12 @@ from frazil.spark.metadata_frames.entry_rows import (
 from frazil.spark.metadata_frames.position_deletes import DeletedPositions
 from frazil.spark.metadata_frames.shape import dataframe_of, record_batch, spark_schema
 from frazil.spark.session import costs
-from frazil.spark.session.facts import prepare_session, shuffle_partitions, type_support
+from frazil.spark.session.facts import (
+    has_many_cores,
+    prepare_session,
+    shuffle_partitions,
+    type_support,
+)
 from frazil.spark.session.tasks import arrow_function, spread_items
 from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
 from frazil.storage.files import FileIO
@@ -108,7 +113,7 @@ class MetadataFrames(OnDriver):
         manifests = self._manifests(moment)
         tables = EntryTables.of(self._metadata)
         shown = columns.partitions_struct(tables.partition)
-        if is_planned_here(manifests):
+        if is_planned_here(manifests) or not has_many_cores(self._spark, costs.PRUNING_CORES):
             holdings = read_all(tables.holdings, tables.no_holdings(), self._io, manifests)
             return self._local_frame(partitions_frame(holdings, self._metadata), shown)
         return partitions_of(self._cluster, manifests, tables, self._metadata)

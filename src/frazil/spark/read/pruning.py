@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +24,7 @@ from frazil.planning.load import ManifestLoader
 from frazil.planning.plan import KeptFiles, Pruner, files_of_manifests
 from frazil.planning.scan_plan import Skipped, SkipReason
 from frazil.spark.session import costs
-from frazil.spark.session.facts import is_connect
+from frazil.spark.session.facts import has_many_cores
 from frazil.spark.session.tasks import Wire, work_on
 from frazil.storage.files import FileIO
 
@@ -59,7 +58,7 @@ class ExecutorPruning:
         """
         units = sum(each.manifest_length for each in manifests)
         is_small = isinstance(pruner.bound, AlwaysTrue) or units <= costs.PRUNED.here
-        if is_small or not self._has_many_cores:
+        if is_small or not has_many_cores(self.spark, costs.PRUNING_CORES):
             return None
         work = partial(
             _prune,
@@ -79,13 +78,6 @@ class ExecutorPruning:
             units=units,
             otherwise=InvalidManifestError,
         )
-
-    @property
-    def _has_many_cores(self) -> bool:
-        if is_connect(self.spark):
-            return True
-        cores = self.spark.sparkContext.defaultParallelism
-        return cores > costs.PRUNING_CORES * (os.cpu_count() or 1)
 
 
 def _parts(manifests: Sequence[ManifestFile]) -> list[_Part]:

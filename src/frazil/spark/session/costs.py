@@ -94,9 +94,9 @@ PRUNED: Final = Cost(here=256 << 20, a_task=16 << 20, threads=1)
 ``python -m bench.ways PRUNED --executors 2``."""
 
 PRUNING_CORES: Final = 2
-"""Executors prune where they have more than so many times the cores of this machine: they need
-about twice the driver's CPU, with that of their virtual machines, and a second or two to start.
-Measured by the same command."""
+"""Executors prune, and sum up partitions of more than `PLANNED_BYTES`, where they have more than
+so many times the cores of this machine: they need about twice the driver's CPU, with that of their
+virtual machines, and a second or two to start. Measured by the same command."""
 
 PLANNED_BYTES: Final = 256 << 20
 """Of manifests of up to so many bytes together a few columns are decoded here, as for a plan."""

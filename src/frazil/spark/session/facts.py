@@ -243,6 +243,13 @@ def select_with_metadata(
     )
 
 
+def has_many_cores(spark: SparkSession, times: int) -> bool:
+    """Return whether executors have more than so many times the cores of this machine."""
+    if is_connect(spark):
+        return True
+    return spark.sparkContext.defaultParallelism > times * (os.cpu_count() or 1)
+
+
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session talks to a Spark Connect server instead of a JVM beside it."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
