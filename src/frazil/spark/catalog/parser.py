@@ -34,8 +34,8 @@ _SCRIPT: Final = "CompoundBody"
 _SPARKS_WORDS: Final = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 """Statements begin with these that Spark reads as Frazil does."""
 
-_NEWER_WORDS: Final = frozenset({"EVOLUTION", "REPLACE"})
-"""What Frazil reads in them and not every Spark."""
+_NEWER_WORDS: Final = frozenset({"EVOLUTION", "OF", "REPLACE"})
+"""What Frazil reads in them and not every Spark: `OF` of a version that rows come from."""
 
 _OF_FUNCTIONS: Final = "SQLFunction"
 """What the methods of Spark are called that have the body of a function parsed."""
