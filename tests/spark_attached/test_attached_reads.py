@@ -118,6 +118,33 @@ def test_use(tables, spark):
     assert spark.catalog.currentDatabase() == "default"
 
 
+@pytest.mark.parametrize(
+    ("statement", "does"),
+    [
+        ("EXECUTE IMMEDIATE 'USE lake.db'", "a text"),
+        ("EXECUTE IMMEDIATE concat('USE ', 'la', 'ke.db')", "a text that is put together"),
+        ("/* of all */ BEGIN USE lake.db; SELECT count(*) FROM lake.db.t; END", "a script"),
+    ],
+)
+def test_use_within_what_spark_runs_is_use(tables, spark, statement, does):
+    """Statements that only a lake knows follow it, and Spark's own place is found again."""
+    spark.sql("USE spark_catalog.plain_db")
+    spark.sql(statement)
+    assert spark.catalog.currentCatalog() == "lake", does
+    assert spark.catalog.currentDatabase() == "db"
+    spark.sql("CREATE VIEW few AS SELECT * FROM t WHERE id < 3")
+    assert spark.table("lake.db.few").count() == spark.sql("SELECT * FROM few").count() == 2
+    spark.sql("ALTER TABLE t WRITE ORDERED BY id")
+    spark.sql("EXECUTE IMMEDIATE 'DELETE FROM t WHERE id = 1'")
+    assert spark.sql("SELECT count(*) FROM lake.db.t").collect()[0][0] == 4
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql("EXECUTE IMMEDIATE 'USE lake.nowhere'")
+    assert spark.catalog.currentDatabase() == "db"
+    spark.sql("EXECUTE IMMEDIATE 'USE spark_catalog.plain_db'")
+    assert spark.catalog.currentCatalog() == "spark_catalog"
+    assert spark.sql("SELECT count(*) FROM t").collect()[0][0] == 5
+
+
 def test_options_of_readers(tables, lake, spark, rows):
     table = lake.load_table("db.t")
     first = table.current_snapshot

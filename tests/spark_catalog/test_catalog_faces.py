@@ -217,7 +217,7 @@ def command_line(places: Places) -> Iterator[Any]:
 
     def run(text: str) -> Any:
         first = text.split()[0]
-        return _Rows(next(answers) if first in _ANSWERED else [])
+        return Answer(next(answers) if first in _ANSWERED else [])
 
     yield run
 
@@ -235,7 +235,7 @@ def _answers(text: str) -> Iterator[list[Any]]:
 
 
 @dataclass
-class _Rows:
+class Answer:
     """An answer that has come: rows, or the words of an error."""
 
     rows: list[Any]
@@ -252,7 +252,7 @@ class _Rows:
         return self.rows
 
 
-def _client(places: Places, port: object, steps: list[str], *more: object) -> Iterator[_Rows]:
+def _client(places: Places, port: object, steps: list[str], *more: object) -> Iterator[Answer]:
     """The answers of a client of Spark Connect that has all statements as steps."""
     file = places.folder / "steps.json"
     file.write_text(json.dumps(steps))
@@ -262,9 +262,9 @@ def _client(places: Places, port: object, steps: list[str], *more: object) -> It
     for line in said.splitlines():
         found = json.loads(line)
         if isinstance(found, dict):
-            yield _Rows([], f"{found['error']}: {found['text']}")
+            yield Answer([], f"{found['error']}: {found['text']}")
         else:
-            yield _Rows(found)
+            yield Answer(found)
 
 
 @contextmanager
@@ -292,10 +292,10 @@ class _Room:
         before = ["USE lake"] if kind_of_statement(text) == "BEGIN" else []
         return [*before, self.spelled(text)]
 
-    def answer(self, found: _Rows) -> _Rows:
+    def answer(self, found: Answer) -> Answer:
         """What is answered, of `db`."""
         rows = [["db" if v == self.name else v for v in row] for row in found.rows]
-        return _Rows(rows, found.error)
+        return Answer(rows, found.error)
 
 
 @contextmanager
@@ -315,7 +315,7 @@ def jdbc(places: Places) -> Iterator[Any]:
     driver = Driver(places.spark._jvm, places.asked("served").thrift)
     try:
         driver.run(room.spelled("CREATE NAMESPACE db"))
-        yield lambda text: room.answer(_Rows([driver.run(s) for s in room.steps(text)][-1]))
+        yield lambda text: room.answer(Answer([driver.run(s) for s in room.steps(text)][-1]))
     finally:
         driver.connection.close()
 

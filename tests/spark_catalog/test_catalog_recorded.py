@@ -1,18 +1,21 @@
-"""All recorded statements by the faces of an attached session, and by a client of a server.
+"""All recorded statements by the faces of an attached session, and by clients of a server.
 
-`test_catalog_faces.py` has one statement of each kind by every face.
+`tests/spark_sql` runs them by `lake.sql`, after `USE lake`, and over Connect where the server has
+no Frazil. `test_catalog_faces.py` has one statement of each kind by every face.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from jdbc_client import Driver
 from pyspark.sql.connect.session import SparkSession as Client
 from sql_cases import FILES, RECORDED, Player, cases_of, columns_of, state_of
 from test_catalog_faces import (
+    Answer,
     Face,
     Places,
     immediate,
@@ -43,16 +46,36 @@ def in_transaction_if_it_can(places: Places) -> Iterator[Any]:
 
 
 @contextmanager
+def emptied(sql: Callable[[str], Any]) -> Iterator[None]:
+    """Give a server's lake the namespace `db`, and take from it what the statements made."""
+    try:
+        sql("CREATE NAMESPACE lake.db")
+        yield
+    finally:
+        for namespace in ("db", "db2", "second"):
+            sql(f"DROP NAMESPACE IF EXISTS lake.{namespace} CASCADE")
+
+
+@contextmanager
 def client_of_server(places: Places) -> Iterator[Any]:
     """A client of Spark Connect in this process, which asks for tables of its own."""
     client = Client.builder.remote(f"sc://127.0.0.1:{places.asked('served').connect}").create()
     try:
-        client.sql("CREATE NAMESPACE lake.db")
-        yield lambda text: client.sql(in_full(text))
+        with emptied(client.sql):
+            yield lambda text: client.sql(in_full(text))
     finally:
-        for namespace in ("db", "db2", "second"):
-            client.sql(f"DROP NAMESPACE IF EXISTS lake.{namespace} CASCADE")
         client.stop()
+
+
+@contextmanager
+def driver_of_jdbc(places: Places) -> Iterator[Any]:
+    """Hive's driver of JDBC, whose values are texts."""
+    driver = Driver(places.spark._jvm, places.asked("served").thrift)
+    try:
+        with emptied(driver.run):
+            yield lambda text: Answer(driver.run(in_full(text)))
+    finally:
+        driver.connection.close()
 
 
 OF_USE = ("names.test", "parameters.test", "show.test", "views.test")
@@ -65,6 +88,7 @@ FACES = [
     Face("transaction", in_transaction_if_it_can),
     Face("EXECUTE IMMEDIATE", immediate),
     Face("client of Connect", client_of_server),
+    Face("JDBC", driver_of_jdbc, has_columns=False),
 ]
 
 
@@ -87,9 +111,9 @@ def lake_settings(lake_settings):
 def test_each_recorded_statement(request, tmp_path, face, name):
     """It is answered as the Java runtime answers it; parameters are given by `lake.sql`."""
     places = Places(request.getfixturevalue, tmp_path, [])
-    is_ours = face.opened is not client_of_server
+    is_ours = face.opened not in (client_of_server, driver_of_jdbc)
     player = Player(None, tells=False, known={"place": str(tmp_path / "moved")})
-    player.columns = columns_of
+    player.columns = columns_of if face.has_columns else None
     if is_ours:
         player.state = lambda: state_of(places.lake)
     failures = []

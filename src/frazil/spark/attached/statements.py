@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +27,9 @@ from frazil.spark.sql.statements.listing import CHANGES
 from frazil.spark.sql.statements.tables import NAMESPACE_WORDS
 from frazil.spark.sql.statements.temporary_views import name_of_cached_query
 from frazil.spark.words import Word, WordReader, words_of
+
+_MAY_HOLD_USE: Final = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:EXECUTE|BEGIN)\b", re.I | re.S)
+"""How a text or a script begins, within which Spark alone hears of a USE."""
 
 _SHOW_CATALOGS: Final = re.compile(r"\s*SHOW\s+CATALOGS\b", re.IGNORECASE)
 
@@ -74,11 +77,12 @@ def run_statement(
             sqlQuery, args = named, left
     words = _words(names, sqlQuery)
     if words is None:
-        found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
+        with _use_followed(names, spark, sqlQuery):
+            found: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         return found
     is_ours = names.first_in(words) is not None or _sets_catalog(words)
     if not is_ours or _goes_to_spark(names, sqlQuery, words):
-        with errors_unlogged():
+        with errors_unlogged(), _use_followed(names, spark, sqlQuery):
             answer: DataFrame = plain(spark, sqlQuery, args, **kwargs)
         cached = name_of_cached_query(sqlQuery) if words[0].keyword == "CACHE" else None
         if cached is not None:
@@ -104,6 +108,25 @@ def run_statement(
             return _on_a_lake(names, spark, text, args, {})
         finally:
             formatter.clear()
+
+
+@contextmanager
+def _use_followed(names: SessionNames, spark: SparkSession, text: object) -> Iterator[None]:
+    """Take a lake over that a USE within a text or a script has set in Spark, which keeps its own."""
+    if not (names.in_spark and isinstance(text, str) and _MAY_HOLD_USE.match(text)):
+        yield
+        return
+    session: Any = spark
+    manager = session._jsparkSession.sessionState().catalogManager()
+    catalog, namespace = manager.currentCatalog().name(), manager.currentNamespace()
+    try:
+        yield
+    finally:
+        lake = manager.currentCatalog().name()
+        if lake != catalog and lake in names.attached:
+            names.use(lake, tuple(manager.currentNamespace()))
+            manager.setCurrentCatalog(catalog)
+            manager.setCurrentNamespace(namespace)
 
 
 def _goes_to_spark(names: SessionNames, text: str, words: Sequence[Word]) -> bool:
