@@ -37,9 +37,8 @@ class Driver:
 
 def rows_of(result, *columns):
     """The rows of a result: some columns, or all."""
-    said = result.getMetaData()
-    names = columns or [said.getColumnLabel(i + 1) for i in range(said.getColumnCount())]
+    asked = columns or range(1, result.getMetaData().getColumnCount() + 1)
     found = []
     while result.next():
-        found.append(tuple(result.getString(name) for name in names))
+        found.append(tuple(result.getString(column) for column in asked))
     return found

@@ -6,14 +6,16 @@ no Frazil. `test_catalog_faces.py` has one statement of each kind by every face.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from jdbc_client import Driver
 from pyspark.sql.connect.session import SparkSession as Client
-from sql_cases import FILES, RECORDED, Player, cases_of, columns_of, state_of
+from sql_cases import FILES, RECORDED, Case, Player, cases_of, columns_of, state_of
 from test_catalog_faces import (
     Answer,
     Face,
@@ -78,6 +80,30 @@ def driver_of_jdbc(places: Places) -> Iterator[Any]:
         driver.connection.close()
 
 
+def where_texts_are_alike(case: Case) -> list[int]:
+    """The places of columns whose values are the same text by JDBC."""
+    types = [each.rpartition(" ")[2] for each in _COMMA.split(case.columns or "")]
+    return [at for at, each in enumerate(types) if not each.startswith(_OTHER_TEXTS)]
+
+
+_COMMA = re.compile(r", (?![^()]*\))")
+"""A comma between columns; types have no spaces, and a name has its parentheses in pairs."""
+_OTHER_TEXTS = ("array", "map", "struct", "binary", "timestamp", "decimal(38")
+
+_OF_JAVA = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+
+
+def by_places(case: Case, run: Callable[[str], Any]) -> tuple[Case, Callable[[str], Answer]]:
+    """A case with the columns alone whose texts are alike, and what runs it so."""
+    places = where_texts_are_alike(case)
+
+    def values(row: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(_OF_JAVA.get(row[at], row[at]) for at in places)
+
+    rows = tuple("|".join(values(row.split("|"))) for row in case.rows)
+    return replace(case, rows=rows), lambda text: Answer([*map(values, run(text).collect())])
+
+
 OF_USE = ("names.test", "parameters.test", "show.test", "views.test")
 """Files about what is in use, for faces that said `USE lake`."""
 
@@ -119,10 +145,15 @@ def test_each_recorded_statement(request, tmp_path, face, name):
     failures = []
     with face.opened(places) as run:
         for case in cases_of(name, RECORDED):
+            said, asked = case, run
+            if case.kind == "rows" and case.columns and not face.has_columns:
+                said, asked = by_places(case, run)
             by_lake = is_ours and case.args is not None
-            player.sql = places.lake.sql if by_lake else (lambda text, args: run(text))
+            player.sql = (
+                places.lake.sql if by_lake else (lambda text, args, asked=asked: asked(text))
+            )
             try:
-                player.play(case, name)
+                player.play(said, name)
             except AssertionError as error:
                 failures.append(str(error))
     assert failures == [], "\n".join(failures)

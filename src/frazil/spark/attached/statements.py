@@ -112,7 +112,7 @@ def run_statement(
 
 @contextmanager
 def _use_followed(names: SessionNames, spark: SparkSession, text: object) -> Iterator[None]:
-    """Take a lake over that a USE within a text or a script has set in Spark, which keeps its own."""
+    """Take over a lake that a USE within a text or a script set, and give Spark its own back."""
     if not (names.in_spark and isinstance(text, str) and _MAY_HOLD_USE.match(text)):
         yield
         return
