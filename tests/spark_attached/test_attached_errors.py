@@ -72,6 +72,12 @@ FAIL = {
         "UNRESOLVED_COLUMN",
     ),
     "INSERT INTO lake.db.t VALUES (1)": ("AnalysisException", "INSERT_COLUMN_ARITY_MISMATCH"),
+    "DROP VIEW lake.db.nothing": ("AnalysisException", "VIEW_NOT_FOUND"),
+    "CREATE VIEW lake.db.t AS SELECT 1 AS one": ("AnalysisException", "VIEW_ALREADY_EXISTS"),
+    "ALTER TABLE lake.db.t DROP PARTITION (id = 1)": (
+        "AnalysisException",
+        "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+    ),
     "ALTER TABLE lake.db.t CREATE BRANCH": ("ParseException", "PARSE_SYNTAX_ERROR"),
 }
 """Statements that fail, with the class and the condition that Spark has for such a mistake."""

@@ -51,7 +51,14 @@ KINDS = "kinds.test"
 FILES = sorted(path.name for path in RECORDED.glob("*.test") if path.name != KINDS)
 """The other ones."""
 _TELLS_MORE = ("apart", "args", "differs", "skips")
-MISTAKES = ("INSERT_COLUMN_ARITY_MISMATCH", "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN")
+MISTAKES = (
+    "INSERT_COLUMN_ARITY_MISMATCH",
+    "INVALID_PARTITION_OPERATION",
+    "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+    "PARSE_SYNTAX_ERROR",
+    "UNRESOLVED_COLUMN",
+    "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+)
 """Conditions of Java's errors whose class and condition Frazil's have too."""
 _SMALL = -6
 """A number whose first digit stands so far behind the point is written with an exponent."""

@@ -14,7 +14,9 @@ from frazil.errors import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 
 SYNTAX_ERROR: Final = "PARSE_SYNTAX_ERROR"
@@ -29,6 +31,8 @@ _CONDITIONS: Final[tuple[tuple[type[FrazilError], str], ...]] = (
     (NoSuchNamespaceError, "SCHEMA_NOT_FOUND"),
     (NamespaceAlreadyExistsError, "SCHEMA_ALREADY_EXISTS"),
     (NamespaceNotEmptyError, "SCHEMA_NOT_EMPTY"),
+    (NoSuchViewError, "VIEW_NOT_FOUND"),
+    (ViewAlreadyExistsError, "VIEW_ALREADY_EXISTS"),
 )
 
 

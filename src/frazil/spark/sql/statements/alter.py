@@ -12,6 +12,8 @@ from frazil.format.schema.ddl import schema_of_ddl
 from frazil.spark.row_level.commands import RowCommands
 from frazil.spark.sql.context import SqlContext
 from frazil.spark.sql.statements.columns import (
+    PARTITION_MANAGEMENT,
+    V2_COMMAND,
     ColumnDefinition,
     column_definition,
     column_definitions,
@@ -48,7 +50,7 @@ def alter_table(context: SqlContext, reader: WordReader) -> None:
     if change is None:
         refused = next((what for words, what in _LACKING.items() if reader.sees(*words)), None)
         if refused is not None:
-            raise lacks(context.to_change(name).identifier, refused)
+            raise lacks(context.to_change(name).identifier, *refused)
         raise reader.error("a change of the table is expected, such as ADD COLUMN")
     # The whole statement is read before anything is committed.
     with context.to_change(name).port.in_one_commit() as port:
@@ -429,10 +431,11 @@ _CHANGES: Final[Mapping[tuple[str, ...], Callable[[SqlContext, RowCommands, Word
 }
 """What follows the table's name, and what runs it; of two that begin alike the longer is first."""
 
-_CONSTRAINT: Final = "table constraint"
-_PARTITIONS: Final = "partition management: its partitions are those of its rows"
-_SERDE: Final = "SERDE: its files are Parquet"
-_LACKING: Final[Mapping[tuple[str, ...], str]] = {
+_CONSTRAINT: Final = ("table constraint",)
+_OF_ROWS: Final = "partition management: its partitions are those of its rows"
+_PARTITIONS: Final = (_OF_ROWS, PARTITION_MANAGEMENT)
+_SERDE: Final = ("SERDE: its files are Parquet", V2_COMMAND)
+_LACKING: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
     ("ADD", "CONSTRAINT"): _CONSTRAINT,
     ("ADD", "CHECK"): _CONSTRAINT,
     ("ADD", "PRIMARY", "KEY"): _CONSTRAINT,
@@ -444,10 +447,10 @@ _LACKING: Final[Mapping[tuple[str, ...], str]] = {
     ("DROP", "PARTITION"): _PARTITIONS,
     ("DROP", "IF", "EXISTS", "PARTITION"): _PARTITIONS,
     ("PARTITION",): _PARTITIONS,
-    ("RECOVER", "PARTITIONS"): _PARTITIONS,
+    ("RECOVER", "PARTITIONS"): (_OF_ROWS, V2_COMMAND),
     ("SET", "SERDE"): _SERDE,
     ("SET", "SERDEPROPERTIES"): _SERDE,
     ("UNSET", "SERDEPROPERTIES"): _SERDE,
-    ("CLUSTER", "BY"): "CLUSTER BY: say WRITE ORDERED BY",
+    ("CLUSTER", "BY"): ("CLUSTER BY: say WRITE ORDERED BY",),
 }
-"""Changes that Spark knows and tables of lakes do not, and what is said of them."""
+"""Changes that Spark knows and tables of lakes do not, and what is said of them: see `lacks`."""

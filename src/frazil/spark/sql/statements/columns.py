@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,15 @@ from frazil.format.schema.ddl import schema_of_ddl
 from frazil.format.types import NestedField
 from frazil.spark.plans.sparks_errors import sparks_too
 from frazil.spark.words import WordReader
+
+PARTITION_MANAGEMENT: Final = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
+V2_COMMAND: Final = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
+_NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "UNSUPPORTED_FEATURE.TABLE_OPERATION": ("tableName", "operation"),
+    PARTITION_MANAGEMENT: ("name",),
+    V2_COMMAND: ("cmd",),
+}
+"""What the texts of Spark's conditions name."""
 
 _OF_CONSTRAINTS: Final = ("CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "REFERENCES")
 _AFTER_TYPE: Final = (
@@ -66,11 +76,19 @@ class ColumnDefinition:
         return found
 
 
-def lacks(table: Identifier, what: str) -> FrazilError:
-    """Return the error of what no table of a lake has, in Spark's words."""
-    error = UnsupportedError(f"Table {shown(table)} does not support {what}; nothing was changed")
-    said = {"tableName": shown(table), "operation": what}
-    return sparks_too(error, AnalysisException, "UNSUPPORTED_FEATURE.TABLE_OPERATION", said)
+def lacks(
+    table: Identifier, what: str, condition: str = "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+) -> FrazilError:
+    """Return the error of what no table of a lake has, in Spark's words.
+
+    Args:
+        condition: Spark's for it.
+    """
+    name = shown(table)
+    error = UnsupportedError(f"Table {name} does not support {what}; nothing was changed")
+    said = {"tableName": name, "name": name, "operation": what, "cmd": f"ALTER TABLE {what}"}
+    asked = {key: said[key] for key in _NAMED_BY[condition]}
+    return sparks_too(error, AnalysisException, condition, asked)
 
 
 def column_definitions(reader: WordReader, table: Identifier) -> list[ColumnDefinition]:
