@@ -54,8 +54,13 @@ def emptied(sql: Callable[[str], Any]) -> Iterator[None]:
         sql("CREATE NAMESPACE lake.db")
         yield
     finally:
-        for namespace in ("db", "db2", "second"):
-            sql(f"DROP NAMESPACE IF EXISTS lake.{namespace} CASCADE")
+        for (name,) in rows_of(sql("SHOW NAMESPACES IN lake")):
+            sql(f"DROP NAMESPACE IF EXISTS lake.{name} CASCADE")
+
+
+def rows_of(found: Any) -> list[Any]:
+    """The rows of an answer, which are there already by JDBC."""
+    return found if isinstance(found, list) else found.collect()
 
 
 @contextmanager
@@ -65,6 +70,18 @@ def client_of_server(places: Places) -> Iterator[Any]:
     try:
         with emptied(client.sql):
             yield lambda text: client.sql(in_full(text))
+    finally:
+        client.stop()
+
+
+@contextmanager
+def client_in_use(places: Places) -> Iterator[Any]:
+    """The same client, which said USE lake: it gives parameters itself."""
+    client = Client.builder.remote(f"sc://127.0.0.1:{places.asked('served').connect}").create()
+    try:
+        client.sql("USE lake")
+        with emptied(client.sql):
+            yield client.sql
     finally:
         client.stop()
 
@@ -114,8 +131,10 @@ FACES = [
     Face("transaction", in_transaction_if_it_can),
     Face("EXECUTE IMMEDIATE", immediate),
     Face("client of Connect", client_of_server),
+    Face("client of USE", client_in_use),
     Face("JDBC", driver_of_jdbc, has_columns=False),
 ]
+IN_USE = ("transaction", "client of USE")
 
 
 @pytest.fixture
@@ -131,13 +150,13 @@ def lake_settings(lake_settings):
         pytest.param(name, face, id=f"{name}-{face.name}")
         for name in FILES
         for face in FACES
-        if face.name == "transaction" or name not in OF_USE
+        if name not in OF_USE or face.name in IN_USE
     ],
 )
 def test_each_recorded_statement(request, tmp_path, face, name):
-    """It is answered as the Java runtime answers it; parameters are given by `lake.sql`."""
+    """It is answered as the Java runtime answers it; `lake.sql` and clients give parameters."""
     places = Places(request.getfixturevalue, tmp_path, [])
-    is_ours = face.opened not in (client_of_server, driver_of_jdbc)
+    is_ours = face.opened not in (client_of_server, client_in_use, driver_of_jdbc)
     player = Player(None, tells=False, known={"place": str(tmp_path / "moved")})
     player.columns = columns_of if face.has_columns else None
     if is_ours:
@@ -148,10 +167,11 @@ def test_each_recorded_statement(request, tmp_path, face, name):
             said, asked = case, run
             if case.kind == "rows" and case.columns and not face.has_columns:
                 said, asked = by_places(case, run)
-            by_lake = is_ours and case.args is not None
-            player.sql = (
-                places.lake.sql if by_lake else (lambda text, args, asked=asked: asked(text))
-            )
+            if is_ours and case.args is not None:
+                player.sql = places.lake.sql
+            else:
+                given = () if case.args is None else (case.args,)
+                player.sql = lambda text, _, asked=asked, given=given: asked(text, *given)
             try:
                 player.play(said, name)
             except AssertionError as error:

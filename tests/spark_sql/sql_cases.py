@@ -188,6 +188,7 @@ class Player:
         except Exception as error:
             raise AssertionError(f"{where}\n{type(error).__name__}: {error}") from error
         if case.kind == "let":
+            assert rows, (where, "no rows")
             self.known[case.said] = str(rows[0][0])
         if case.kind != "rows":
             return

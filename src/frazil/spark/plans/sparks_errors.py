@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
+from frazil.format.predicates.sql.quoting import quote_name_always
 
 SYNTAX_ERROR: Final = "PARSE_SYNTAX_ERROR"
 """Spark's condition for words that cannot be read."""
@@ -104,6 +105,17 @@ def sparks_too(
         _CLASSES[type(error), kind] = made
     both: FrazilError = made(error, kind, condition, parameters)
     return both
+
+
+def unresolved_column(error: FrazilError, name: str, known: Sequence[str]) -> FrazilError:
+    """Return an error of a column that is not there as one that is Spark's too.
+
+    Args:
+        known: the names of the columns that are there.
+    """
+    quoted = [quote_name_always([each]) for each in (name, *known)]
+    said = {"objectName": quoted[0], "proposal": ", ".join(quoted[1:])}
+    return sparks_too(error, AnalysisException, UNRESOLVED_COLUMN, said)
 
 
 _CLASSES: Final[dict[tuple[type[FrazilError], type[PySparkException]], Any]] = {}

@@ -13,7 +13,8 @@ from frazil.spark.sql.functions.with_functions import with_values
 from frazil.spark.words import Word, words_of
 
 _CATALOG: Final = "CURRENT_CATALOG"
-_NAMES: Final = (_CATALOG, "CURRENT_DATABASE", "CURRENT_NAMESPACE", "CURRENT_SCHEMA")
+_SCHEMA: Final = "CURRENT_SCHEMA"
+_NAMES: Final = (_CATALOG, "CURRENT_DATABASE", "CURRENT_NAMESPACE", _SCHEMA)
 _MAY_CALL: Final = re.compile(rf"\b({'|'.join(_NAMES)})\b", re.IGNORECASE)
 
 
@@ -28,6 +29,10 @@ def with_current_place(text: str, place: Identifier) -> str:
     """
     if not _MAY_CALL.search(text):
         return text
+    # Spark names a column by the function, which has one name for all of a namespace.
+    for call in reversed([*_calls(words_of(text))]):
+        own = _CATALOG if call.name == _CATALOG else _SCHEMA
+        text = f"{text[: call.start]}{own.lower()}(){text[call.stop :]}"
     words = words_of(text)
     namespace = quote_name(place[1:]) if place[1:] else ""
     return with_values(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
@@ -17,7 +16,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import unified_partition_type
 from frazil.format.partitions.transforms import IdentityTransform
 from frazil.format.schema import Schema
-from frazil.spark.plans.sparks_errors import UNRESOLVED_COLUMN, sparks_too
+from frazil.spark.plans.sparks_errors import unresolved_column
 from frazil.spark.sql.binding.bind import bind_query
 from frazil.spark.sql.context import NamedView, SqlContext
 from frazil.spark.sql.functions.routines import describe_procedure
@@ -206,7 +205,7 @@ def _column(context: SqlContext, schema: Schema, column: Identifier) -> DataFram
     found = schema.field_or_none(name, case_sensitive=False)
     if found is None:
         error = ValidationError(schema.missing(name))
-        raise sparks_too(error, AnalysisException, UNRESOLVED_COLUMN, {})
+        raise unresolved_column(error, name, [each.name for each in schema.fields])
     rows = [
         ("col_name", found.name),
         ("data_type", type_to_spark(found.field_type).simpleString()),

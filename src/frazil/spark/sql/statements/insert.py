@@ -23,7 +23,7 @@ from frazil.format.predicates.sql.quoting import (
     quote_name_always,
 )
 from frazil.format.schema import Schema
-from frazil.spark.plans.sparks_errors import UNRESOLVED_COLUMN, sparks_too
+from frazil.spark.plans.sparks_errors import sparks_too, unresolved_column
 from frazil.spark.row_level.values.store_assignment import StoreAssignment
 from frazil.spark.row_level.writes import Append, Overwrite, OverwritePartitions
 from frazil.spark.session.facts import is_case_sensitive, type_support
@@ -210,12 +210,8 @@ def _check_names(columns: Sequence[str], schema: Schema, spark: SparkSession) ->
     known = {f.name if strict else f.name.lower() for f in schema.fields}
     for name in columns:
         if (name if strict else name.lower()) not in known:
-            said = {
-                "objectName": quote_name_always([name]),
-                "proposal": ", ".join(quote_name_always([f.name]) for f in schema.fields),
-            }
             error = _missing_column(name, schema)
-            raise sparks_too(error, AnalysisException, UNRESOLVED_COLUMN, said)
+            raise unresolved_column(error, name, [f.name for f in schema.fields])
 
 
 def _missing_column(name: str, schema: Schema) -> SchemaMismatchError:
