@@ -29,7 +29,7 @@ def main(folder: str, address: str, way: str, *names: str) -> None:
                 lake.attach(name="lake")
                 spark.sql("USE lake")
                 run = spark.sql
-            player = Player(run, tells=tells, state=lambda: state_of(lake))
+            player = Player(run, tells=tells, state=lambda: state_of(lake), asks_spark=False)
             failures += failures_of(name, player, cases)
             if way == "attached":
                 spark.sql("USE spark_catalog.default")

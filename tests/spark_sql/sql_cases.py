@@ -51,12 +51,13 @@ KINDS = "kinds.test"
 FILES = sorted(path.name for path in RECORDED.glob("*.test") if path.name != KINDS)
 """The other ones."""
 _TELLS_MORE = ("apart", "args", "differs", "skips")
+_MISSING = "UNRESOLVED_COLUMN"
 MISTAKES = (
     "INSERT_COLUMN_ARITY_MISMATCH",
     "INVALID_PARTITION_OPERATION",
     "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
     "PARSE_SYNTAX_ERROR",
-    "UNRESOLVED_COLUMN",
+    _MISSING,
     "UNSUPPORTED_FEATURE.TABLE_OPERATION",
 )
 """Conditions of Java's errors whose class and condition Frazil's have too."""
@@ -159,6 +160,8 @@ class Player:
             a parser of another kind have their own.
         columns: tells the names and types of columns; None where the way has none.
         state: what must be the same after a refusal.
+        asks_spark: whether Spark says which columns of a change are not there; a server of others
+            is not asked.
         known: values by the names that ``let`` gives.
         raised: the last refusal.
     """
@@ -167,6 +170,7 @@ class Player:
     tells: bool = True
     columns: Callable[[Any], str] | None = lambda found: columns_of(found)
     state: Callable[[], object] = lambda: None
+    asks_spark: bool = True
     known: dict[str, str] = field(default_factory=dict)
     raised: Exception | None = None
 
@@ -222,7 +226,8 @@ class Player:
     def _not_sparks(self, case: Case) -> str | None:
         """What an error is not that Spark's is, where the mistake is in the user's words."""
         kind, _, condition = (case.columns or "").partition(" ")
-        if self.raised is None or case.differs or not condition.startswith(MISTAKES):
+        mistakes = MISTAKES if self.asks_spark else [m for m in MISTAKES if m != _MISSING]
+        if self.raised is None or case.differs or not condition.startswith(tuple(mistakes)):
             return None
         if kind not in [each.__name__ for each in type(self.raised).__mro__]:
             return kind

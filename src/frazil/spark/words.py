@@ -263,3 +263,19 @@ class WordReader:
                 return
             depth += (key in _OPENING) - (key in _CLOSING)
             self.at += 1
+
+
+def properties_of(reader: WordReader) -> dict[str, str]:
+    """Read ``'key' = 'value', …``; a key may also be words with dots between."""
+    found: dict[str, str] = {}
+    while not reader.is_done:
+        word = reader.word("a property")
+        key = word.text
+        while not word.is_string and reader.sees_one_of(".", "-"):
+            key += reader.word("a dot").text + reader.word("a name").text
+        reader.takes("=")
+        value = reader.word("a value")
+        found[key] = value.text
+        if not reader.is_done:
+            reader.expect(",")
+    return found

@@ -37,6 +37,9 @@ _SPARKS_WORDS: Final = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 _NEWER_WORDS: Final = frozenset({"EVOLUTION", "OF", "REPLACE"})
 """What Frazil reads in them and not every Spark: `OF` of a version that rows come from."""
 
+_OF_CONNECT: Final = "SparkConnectPlanner"
+"""What has the text of a client of Connect parsed."""
+
 _OF_FUNCTIONS: Final = "SQLFunction"
 """What the methods of Spark are called that have the body of a function parsed."""
 
@@ -62,19 +65,19 @@ class LakeParser(JavaObject):
     @answers("ParseException")
     def parsePlan(self, text: str) -> Any:
         """Return the plan of a statement."""
-        whole = self._is_users()
-        return self._parse(text, None, lambda: self._theirs.parsePlan(text), whole=whole)
+        theirs = self._theirs.parsePlan
+        return self._parse(text, None, lambda: theirs(text), is_users=self._is_users)
 
     @answers("ParseException")
     def parseQuery(self, text: str) -> Any:
         """Return the plan of a query."""
-        return self._parse(text, None, lambda: self._theirs.parseQuery(text), whole=False)
+        return self._parse(text, None, lambda: self._theirs.parseQuery(text), is_users=_no)
 
     @answers("ParseException")
     def parsePlanWithParameters(self, text: str, values: Any) -> Any:
         """Return the plan of a statement with values in it."""
         theirs = self._theirs.parsePlanWithParameters
-        return self._parse(text, values, lambda: theirs(text, values), whole=True)
+        return self._parse(text, values, lambda: theirs(text, values), is_users=_yes)
 
     @answers("ParseException")
     def parseMultipartIdentifier(self, text: str) -> Any:
@@ -83,23 +86,31 @@ class LakeParser(JavaObject):
         return self._theirs.parseMultipartIdentifier(text)
 
     def _is_users(self) -> bool:
-        """Whether a text is a statement of the user's, and not the body of a function.
+        """Whether a text is a statement of the user's, and not the body of a view or a function.
 
-        A Spark that has parameters put in while it parses takes another method for statements.
+        A Spark that has parameters put in while it parses takes another method for statements, but
+        for those of Connect that have none.
         """
-        if self.machine.substitutes_parameters:
-            return False
         here = self.machine.jvm.java.lang.Throwable()
-        return _OF_FUNCTIONS not in str(
-            self.machine.jvm.org.apache.spark.util.Utils.exceptionString(here)
-        )
+        said = str(self.machine.jvm.org.apache.spark.util.Utils.exceptionString(here))
+        if self.machine.substitutes_parameters:
+            caller = said.partition(".parsePlan(")[2].splitlines()[1:2]
+            return any(_OF_CONNECT in each for each in caller)
+        return _OF_FUNCTIONS not in said
 
-    def _parse(self, text: str, values: Any, theirs: Callable[[], Any], *, whole: bool) -> Any:
+    def _parse(
+        self,
+        text: str,
+        values: Any,
+        theirs: Callable[[], Any],
+        *,
+        is_users: Callable[[], bool],
+    ) -> Any:
         """The plan of a text.
 
         Args:
-            whole: it is a statement of the user's; else it may be that of a view or a function,
-                whose names of one part are those of where it was made, as Spark knows.
+            is_users: whether it is a statement of the user's; else it may be that of a view or a
+                function, whose names of one part are those of where it was made, as Spark knows.
         """
         if text.startswith(ROWS):
             return self._rows(text)
@@ -119,6 +130,7 @@ class LakeParser(JavaObject):
         words = words_or_none(text)
         if is_of_pipelines(words):
             return theirs()
+        whole = is_users()
         if says_names and whole and not is_script(words):
             with own_statements(place.spark):
                 named = with_identifiers(place.spark, self._with_values(text, values))[0]
@@ -126,7 +138,7 @@ class LakeParser(JavaObject):
                 return theirs()
             if not may_say_names(named):
                 plain = self._theirs.parsePlan
-                return self._parse(named, None, lambda: plain(named), whole=whole)
+                return self._parse(named, None, lambda: plain(named), is_users=_yes)
         kind = kind_of(names, text, words)
         if kind is StatementKind.SPARKS and names.first_in(words) is None and not says_names:
             # A name within a text, as EXECUTE IMMEDIATE has it, is parsed when that is.
@@ -199,6 +211,14 @@ class LakeParser(JavaObject):
         """What the virtual machine takes it for."""
 
         implements: Final = ["org.apache.spark.sql.catalyst.parser.ParserInterface"]
+
+
+def _yes() -> bool:
+    return True
+
+
+def _no() -> bool:
+    return False
 
 
 def _plan_by_spark(theirs: Callable[[], Any], kind: StatementKind, words: Sequence[Word]) -> Any:

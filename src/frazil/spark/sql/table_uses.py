@@ -13,7 +13,7 @@ from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parsers.spark_parser import names_by_spark
 from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
 from frazil.spark.sql.parsers.table_name import TableName
-from frazil.spark.words import WordReader, words_of
+from frazil.spark.words import WordReader, properties_of, words_of
 
 _VERSION: Final = ("VERSION", "SYSTEM_VERSION")
 _TIME: Final = ("TIMESTAMP", "SYSTEM_TIME")
@@ -30,6 +30,7 @@ class TableUse:
         timestamp: what stands after TIMESTAMP AS OF; None without.
         alias_at: where an alias can be added; None where the table has one, or can have none.
         alias_after: the place after which its alias stands, where it has one.
+        options: what stands in ``WITH (…)``, where a text is all that is known.
     """
 
     name: TableName
@@ -38,6 +39,7 @@ class TableUse:
     timestamp: str | None
     alias_at: int | None
     alias_after: int
+    options: tuple[tuple[str, str], ...] = ()
 
 
 def tables_in(spark: SparkSession, query: str) -> tuple[TableUse, ...]:
@@ -91,6 +93,7 @@ def _use(reader: WordReader, name: TableName) -> TableUse:
     before = words[first - 1].keyword if first else ""
     reader.at = next((i for i, w in enumerate(words) if w.start >= name.stop), len(words))
     version, timestamp = _moment(reader)
+    options = properties_of(reader.inner_reader()) if _takes_with(reader) else {}
     stop = words[reader.at - 1].stop
     _skip_sample(reader)
     after = words[reader.at - 1].stop
@@ -98,7 +101,12 @@ def _use(reader: WordReader, name: TableName) -> TableUse:
     before_that = words[first - 2].keyword if first > 1 else ""
     is_whole = before == "TABLE" or (before == "(" and before_that == "TABLE")
     alias_at = None if name.is_aliased or is_whole else after
-    return TableUse(name, stop, version, timestamp, alias_at, after)
+    return TableUse(name, stop, version, timestamp, alias_at, after, tuple(options.items()))
+
+
+def _takes_with(reader: WordReader) -> bool:
+    """Go past the WITH before a table's options; that of a query has no parentheses after it."""
+    return reader.sees("WITH", "(") and reader.takes("WITH")
 
 
 def _moment(reader: WordReader) -> tuple[str | None, str | None]:

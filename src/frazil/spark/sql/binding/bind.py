@@ -306,6 +306,8 @@ def bind_tables(
             if named is None:
                 has_others = True
                 continue
+            if use.options:
+                named = context.with_options(named, dict(use.options))
             if isinstance(named, NamedView):
                 relations[name] = queried_view(context, use, named)
             else:

@@ -286,11 +286,12 @@ class QueriedTable:
 
     def _of_version(self, text: str) -> TableVersion:
         words = words_of(text)
-        if len(words) != 1:
+        is_number = words[0].text.isascii() and words[0].text.isdigit()
+        if len(words) != 1 or not (words[0].is_string or is_number):
             raise SqlSyntaxError(f"VERSION AS OF takes a snapshot's id or a reference, not {text}")
         said = words[0].text
         metadata = self.named.table.metadata
-        if said.isascii() and said.isdigit():
+        if is_number:
             # A snapshot's id goes before a reference of that name.
             known = int(said) in metadata.snapshots_by_id or said not in metadata.refs
             return TableVersion(snapshot_id=int(said)) if known else TableVersion(ref=said)

@@ -13,6 +13,7 @@ from frazil.errors import (
     FrazilError,
     NoSuchColumnError,
     NoSuchTableError,
+    ProcedureError,
     SqlSyntaxError,
     ValidationError,
 )
@@ -82,10 +83,14 @@ def mistakes_as_sparks(context: SqlContext, text: str, args: Args) -> Iterator[N
             raise _both(error, ParseException, found) from error
         if found is not None and not isinstance(error, NoSuchTableError):
             raise _both(error, AnalysisException, found, place_told(found, text)) from error
-        if isinstance(error, SqlSyntaxError):
+        if isinstance(error, SqlSyntaxError) or _is_misread_call(error):
             said = {"error": str(error), "hint": ""}
             raise sparks_too(error, ParseException, SYNTAX_ERROR, said) from error
         raise
+
+
+def _is_misread_call(error: FrazilError) -> bool:
+    return isinstance(error, ProcedureError) and isinstance(error.__cause__, SqlSyntaxError)
 
 
 def _both(

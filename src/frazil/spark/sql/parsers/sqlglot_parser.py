@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -62,6 +63,7 @@ def tables_by_sqlglot(query: str) -> list[tuple[TableName, exp.Table]]:
 def _as_sqlglot_says(tokens: Sequence[Token]) -> list[Token]:
     """The tokens in words that sqlglot knows; each stands where the user's word does."""
     found: list[Token] = []
+    tokens = _without_options(tokens)
     for at, token in enumerate(tokens):
         word = "" if token.token_type in _QUOTED else token.text.upper()
         before = tokens[at - 1] if at else None
@@ -80,6 +82,22 @@ def _as_sqlglot_says(tokens: Sequence[Token]) -> list[Token]:
             found.append(_in_place_of(token, TokenType.VAR, token.text))
         else:
             found.append(token)
+    return found
+
+
+def _without_options(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens less those of ``WITH (…)`` after a table's name, which sqlglot does not know."""
+    found: list[Token] = []
+    depth, is_inside = 0, False
+    for token, after in zip_longest(tokens, tokens[1:]):
+        kind = token.token_type
+        if kind == TokenType.WITH and after is not None:
+            is_inside = is_inside or after.token_type == TokenType.L_PAREN
+        if not is_inside:
+            found.append(token)
+            continue
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        is_inside = kind != TokenType.R_PAREN or depth > 0
     return found
 
 

@@ -21,8 +21,8 @@ from frazil.spark.sql.statements.columns import (
     type_of,
 )
 from frazil.spark.sql.statements.defaults import default_value
-from frazil.spark.sql.statements.tables import properties_of, refuse_collation
-from frazil.spark.words import WordReader
+from frazil.spark.sql.statements.tables import refuse_collation
+from frazil.spark.words import WordReader, properties_of
 from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
 

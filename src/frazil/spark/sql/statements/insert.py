@@ -106,7 +106,7 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
     if reader.sees_one_of("DIRECTORY", "LOCAL"):
         raise SparksNameError("a directory")
     reader.takes("TABLE")
-    target = target_of(context, reader.names("the name of a table"))
+    name = reader.names("the name of a table")
     partition = _partition_spec(reader)
     if reader.takes("IF", "NOT", "EXISTS"):
         raise reader.error("IF NOT EXISTS after PARTITION is not supported; leave it out")
@@ -116,6 +116,7 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
         columns = names_inside(reader)
     if not by_name:
         by_name = reader.takes("BY", "NAME")
+    target = target_of(context, name)
     expressions = expressions_of(context, target, target.name, before)
     where = None
     replaced: tuple[str, ...] | None = None
@@ -133,8 +134,8 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
     rows = query(context, f"{before}{text}")
     if not by_name:
         rows = _by_position(_named_rows(rows, names, target.whole_name), target)
-    for name, value in given.items():
-        rows = rows.withColumn(name, F.expr(value))
+    for column, value in given.items():
+        rows = rows.withColumn(column, F.expr(value))
     rows = assigned_rows(rows, target.schema, context.spark)
     options = target.options
     command: Append | Overwrite | OverwritePartitions

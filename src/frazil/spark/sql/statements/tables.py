@@ -49,7 +49,7 @@ from frazil.spark.sql.statements.columns import (
 )
 from frazil.spark.sql.statements.defaults import default_value
 from frazil.spark.types import query_schema_from_spark
-from frazil.spark.words import WordReader
+from frazil.spark.words import WordReader, properties_of
 from frazil.spark.write.write_audit_publish import refuse_replacement
 from frazil.storage.files import normalize_location
 from frazil.table.updates.replacement import ReplaceDefinition
@@ -251,22 +251,6 @@ def _fields(reader: WordReader) -> list[str]:
     while reader.takes(","):
         fields.append(reader.text_to(","))
     return fields
-
-
-def properties_of(reader: WordReader) -> dict[str, str]:
-    """Read ``'key' = 'value', …``; a key may also be words with dots between."""
-    found: dict[str, str] = {}
-    while not reader.is_done:
-        word = reader.word("a property")
-        key = word.text
-        while not word.is_string and reader.sees_one_of(".", "-"):
-            key += reader.word("a dot").text + reader.word("a name").text
-        reader.takes("=")
-        value = reader.word("a value")
-        found[key] = value.text
-        if not reader.is_done:
-            reader.expect(",")
-    return found
 
 
 def _create(

@@ -23,10 +23,9 @@ from frazil.spark.sql.cached_tables import CachedTables
 from frazil.spark.sql.context import NamedTable, NamedView, SqlContext
 from frazil.spark.sql.query import query, wanted_rows
 from frazil.spark.sql.results import table_of
-from frazil.spark.sql.statements.tables import properties_of
 from frazil.spark.sql.statements.views import columns_of
 from frazil.spark.types import COMMENT_KEY
-from frazil.spark.words import WordReader, words_of
+from frazil.spark.words import WordReader, properties_of, words_of
 
 
 def create_temporary_view(context: SqlContext, reader: WordReader) -> bool:

@@ -17,8 +17,8 @@ from frazil.spark.sql.binding.view_definition import (
 )
 from frazil.spark.sql.binding.view_definition import create_view as make_view
 from frazil.spark.sql.context import SparksNameError, SqlContext
-from frazil.spark.sql.statements.tables import keys_of, properties_of
-from frazil.spark.words import Word, WordReader
+from frazil.spark.sql.statements.tables import keys_of
+from frazil.spark.words import Word, WordReader, properties_of
 
 
 def makes_view(words: Sequence[Word]) -> bool:
