@@ -246,6 +246,8 @@ STEPS = [
     Step("2:SELECT current_catalog()", [["spark_catalog"]]),
     Step("SELECT count(*) FROM u", [[2]]),
     Step("WITH u AS (SELECT max(id) m FROM u) SELECT * FROM u", [[3]]),
+    Step("SELECT count(*) FROM u a JOIN db.u b ON a.id = b.id", [[2]]),
+    Step("SELECT count(_file), max(_pos) >= 0 FROM db.u", [[2, True]]),
     Step("INSERT INTO u VALUES (4, 'd')", []),
     Step("SELECT count(*) FROM u", [[3]]),
     Step("CREATE TEMPORARY VIEW here AS SELECT count(*) n FROM u", []),

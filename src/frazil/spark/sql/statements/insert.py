@@ -116,6 +116,7 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
         columns = names_inside(reader)
     if not by_name:
         by_name = reader.takes("BY", "NAME")
+    _expect_query(reader, "REPLACE")
     target = target_of(context, name)
     expressions = expressions_of(context, target, target.name, before)
     where = None
@@ -124,8 +125,7 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
         where = expressions.bound(reader.text_to(*QUERIES))
     elif reader.takes("REPLACE", "USING"):
         replaced = names_inside(reader)
-    if not (reader.sees_one_of(*QUERIES) or reader.sees("(")):
-        raise reader.error("a query is expected")
+    _expect_query(reader)
     given = _static(target, partition)
     if columns is not None:
         _check_names(columns, target.schema, context.spark)
@@ -181,6 +181,11 @@ def sees_query(reader: WordReader) -> bool:
         pass
     is_name = inner.sees_after_one(",") or inner.sees_after_one(")")
     return reader.sees("(") and inner.sees_one_of(*QUERIES) and not is_name
+
+
+def _expect_query(reader: WordReader, *others: str) -> None:
+    if not (reader.sees_one_of(*others, *QUERIES) or reader.sees("(")):
+        raise reader.error("a query is expected")
 
 
 def _partition_spec(reader: WordReader) -> dict[str, str | None]:
