@@ -37,9 +37,6 @@ _SPARKS_WORDS: Final = frozenset({"DELETE", "INSERT", "MERGE", "UPDATE"})
 _NEWER_WORDS: Final = frozenset({"EVOLUTION", "OF", "REPLACE"})
 """What Frazil reads in them and not every Spark: `OF` of a version that rows come from."""
 
-_OF_CONNECT: Final = "SparkConnectPlanner"
-"""What has the text of a client of Connect parsed."""
-
 _OF_FUNCTIONS: Final = "SQLFunction"
 """What the methods of Spark are called that have the body of a function parsed."""
 
@@ -86,17 +83,11 @@ class LakeParser(JavaObject):
         return self._theirs.parseMultipartIdentifier(text)
 
     def _is_users(self) -> bool:
-        """Whether a text is a statement of the user's, and not the body of a view or a function.
-
-        A Spark that has parameters put in while it parses takes another method for statements, but
-        for those of Connect that have none.
-        """
+        """Whether a text is a statement of the user's, and not the body of a function."""
         here = self.machine.jvm.java.lang.Throwable()
-        said = str(self.machine.jvm.org.apache.spark.util.Utils.exceptionString(here))
-        if self.machine.substitutes_parameters:
-            caller = said.partition(".parsePlan(")[2].splitlines()[1:2]
-            return any(_OF_CONNECT in each for each in caller)
-        return _OF_FUNCTIONS not in said
+        return _OF_FUNCTIONS not in str(
+            self.machine.jvm.org.apache.spark.util.Utils.exceptionString(here)
+        )
 
     def _parse(
         self,
