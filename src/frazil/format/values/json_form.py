@@ -21,6 +21,7 @@ from frazil.format.types import (
 from frazil.format.types.forms import form_of
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
+from frazil.format.values.floats import word_unless_finite
 
 _UUID_PATTERN = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -38,7 +39,8 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
         case "boolean" | "integer" | "string":
             return value
         case "floating":
-            return _float_to_json(value)
+            # JSON has no numbers for some; Java's writer puts words in strings.
+            return word_unless_finite(value) or value
         case "decimal":
             return decimal_as_text(value)
         case "date":
@@ -129,15 +131,6 @@ def _float_from_json(value_type: IcebergType, json_value: Any) -> float:
     if isinstance(json_value, bool) or not isinstance(json_value, int | float):
         raise _value_error(value_type, json_value, "expected a number")
     return float(json_value)
-
-
-def _float_to_json(value: float) -> float | str:
-    # JSON has no numbers for these; Java's writer puts the same words in strings.
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
