@@ -328,6 +328,14 @@ def _check_defaults(field: NestedField, name: str) -> None:
             )
 
 
+def levels_of(schema: Schema) -> int:
+    """How deep its columns nest; 0 where none does."""
+    depths: dict[int, int] = {}
+    for field_id, parent in schema.parent_ids.items():
+        depths[field_id] = depths.get(parent, 0) + 1
+    return max(depths.values(), default=0)
+
+
 # -- the fields by id and by name ------------------------------------------------------------------
 
 
