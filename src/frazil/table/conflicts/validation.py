@@ -13,9 +13,9 @@ from frazil.format.manifests import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
-from frazil.format.snapshots import REPLACE, Snapshot
+from frazil.format.snapshots import Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
-from frazil.table.conflicts.rows import AddedData, OperationRows
+from frazil.table.conflicts.rows import AddedData, OperationRows, rewritten_files
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.row_filter import Predicate
 
@@ -128,11 +128,7 @@ def check_read_rows_stay(
     if not files:
         return
     paths = {file.path for file in files}
-    rewritten = {
-        each.path
-        for each in history.removed_data(EVERYWHERE)
-        if each.snapshot.operation == REPLACE and each.path in paths
-    }
+    rewritten = rewritten_files(history, paths)
     moved = [FilePlace.of_changed(each) for each in history.rewritten_data()] if rewritten else []
     now = {*(file.path for file in moved), *paths}
     history.refuse(
