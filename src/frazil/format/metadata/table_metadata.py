@@ -103,6 +103,14 @@ class TableMetadata:
         return self.snapshots_by_id
 
     @property
+    def statistics_paths(self) -> tuple[str, ...]:
+        """Where statistics files lie, of tables and of partitions."""
+        return (
+            *(file.statistics_path for file in self.statistics),
+            *(file.statistics_path for file in self.partition_statistics),
+        )
+
+    @property
     def schema(self) -> Schema:
         """The current schema."""
         return self.schema_by_id(self.current_schema_id)

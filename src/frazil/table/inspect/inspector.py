@@ -15,7 +15,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.planning.load import listed_manifests
+from frazil.planning.load import listed_manifests, manifests_by_path
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
@@ -200,12 +200,7 @@ class Inspector:
 
     def all_manifests_once(self) -> tuple[ManifestFile, ...]:
         """Return the manifests of every snapshot as values, each once."""
-        found = {
-            manifest.manifest_path: manifest
-            for snapshot in self._metadata.snapshots
-            for manifest in listed_manifests(self._io, snapshot)
-        }
-        return tuple(found.values())
+        return tuple(manifests_by_path(self._io, self._metadata.snapshots).values())
 
     def snapshot_of(
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]

@@ -21,7 +21,7 @@ from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
-from frazil.planning.load import ManifestLoader, listed_manifests, lists_of_manifests
+from frazil.planning.load import ManifestLoader, listed_manifests, manifests_by_path
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_location
 from frazil.storage.path_rewriting import (
@@ -150,8 +150,7 @@ class RewriteTablePath:
         )
         staging = _Staging(io, prefix, folder.rstrip("/"))
         copied = _reached_before(io, versions)
-        lists = lists_of_manifests(io, versions.snapshots)
-        manifests = {each.manifest_path: each for each in chain.from_iterable(lists)}
+        manifests = manifests_by_path(io, versions.snapshots)
         entries = _entries(io, metadata, list(manifests.values()))
         deletes = _rewrite_deletes(io, prefix, entries)
         rewritten = _rewrite_manifests(io, prefix, list(manifests.values()), deletes)
@@ -327,9 +326,5 @@ def _entries_if_there(
 
 
 def _statistics(versions: _Versions) -> list[str]:
-    def paths(metadata: TableMetadata) -> list[str]:
-        of_partitions = (file.statistics_path for file in metadata.partition_statistics)
-        return [*(file.statistics_path for file in metadata.statistics), *of_partitions]
-
-    known = set() if versions.before is None else set(paths(versions.before))
-    return [path for path in paths(versions.metadata) if path not in known]
+    known = set() if versions.before is None else set(versions.before.statistics_paths)
+    return [path for path in versions.metadata.statistics_paths if path not in known]
