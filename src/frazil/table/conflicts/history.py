@@ -91,7 +91,7 @@ class Scope:
 class ChangedFile:
     """What validation needs to know of a file that was added or removed."""
 
-    path: str
+    file_path: str
     content: Content
     spec_id: int
     partition: tuple[object, ...]
@@ -107,7 +107,7 @@ class ChangedFile:
         """Return the position delete file, to be read."""
         return DataFile(
             content=self.content,
-            file_path=self.path,
+            file_path=self.file_path,
             file_format=self.file_format,
             spec_id=self.spec_id,
             partition=self.partition,
@@ -208,7 +208,7 @@ class History:
         snapshot = found[0].snapshot
         of_snapshot = [file for file in found if file.snapshot is snapshot]
         shown = [
-            file.path if file.about is None else f"{file.path} (about {file.about})"
+            file.file_path if file.about is None else f"{file.file_path} (about {file.about})"
             for file in of_snapshot[:_SHOWN]
         ]
         more = ", …" if len(of_snapshot) > _SHOWN else ""

@@ -105,7 +105,7 @@ def check_data_files_exist(history: History, paths: Iterable[str]) -> None:
     wanted = frozenset(paths)
     if wanted:
         history.refuse(
-            (file for file in history.removed_data(EVERYWHERE) if file.path in wanted),
+            (file for file in history.removed_data(EVERYWHERE) if file.file_path in wanted),
             "removed data files that this operation's deletes are about",
         )
 
@@ -127,17 +127,17 @@ def check_read_rows_stay(
     files = tuple(map(FilePlace.of_file, data_files))
     if not files:
         return
-    paths = {file.path for file in files}
+    paths = {file.file_path for file in files}
     rewritten = rewritten_files(history, paths)
     moved = [FilePlace.of_changed(each) for each in history.rewritten_data()] if rewritten else []
-    now = {*(file.path for file in moved), *paths}
+    now = {*(file.file_path for file in moved), *paths}
     history.refuse(
-        (file for file in history.removed_rows() if file.path in now),
+        (file for file in history.removed_rows() if file.file_path in now),
         "removed data files of which this operation read rows",
     )
-    unknown = [*moved, *(file for file in files if file.path in rewritten)]
+    unknown = [*moved, *(file for file in files if file.file_path in rewritten)]
     history.refuse(Reached(history, unknown).added_deletes(), _DELETES_OF_READ_FILES)
-    there = [file for file in files if file.path not in rewritten]
+    there = [file for file in files if file.file_path not in rewritten]
     deletes = tuple(Reached(history, there).added_deletes())
     if rows is not None and deletes:
         since = history.sequence_number_read
@@ -157,7 +157,7 @@ def check_replaced_files_exist(
     data = {file.file_path for file in data_files}
     if data:
         history.refuse(
-            (file for file in history.removed_data(EVERYWHERE) if file.path in data),
+            (file for file in history.removed_data(EVERYWHERE) if file.file_path in data),
             "removed data files that this operation replaces",
         )
     replaced = {(file.file_path, file.referenced_data_file) for file in deletes}
@@ -167,9 +167,9 @@ def check_replaced_files_exist(
             (
                 file
                 for file in history.removed_deletes()
-                if file.path in paths
+                if file.file_path in paths
                 # Several vectors may be in one file.
-                and (not file.is_vector or (file.path, file.about) in replaced)
+                and (not file.is_vector or (file.file_path, file.about) in replaced)
             ),
             "replaced deletes that this operation replaces",
             ReplacedDeletesError,
@@ -244,7 +244,7 @@ def check_rows_not_deleted_by_equality(
 class FilePlace:
     """Where a data file is: deletes reach it by its path or its partition."""
 
-    path: str
+    file_path: str
     spec_id: int
     partition: tuple[object, ...]
 
@@ -256,7 +256,7 @@ class FilePlace:
     @classmethod
     def of_changed(cls, file: ChangedFile) -> FilePlace:
         """That of a data file that others added."""
-        return cls(file.path, file.spec_id, file.partition)
+        return cls(file.file_path, file.spec_id, file.partition)
 
 
 class Reached:
@@ -270,7 +270,7 @@ class Reached:
     def __init__(self, history: History, data_files: Iterable[FilePlace]) -> None:
         files = tuple(data_files)
         self._history = history
-        self._paths = frozenset(file.path for file in files)
+        self._paths = frozenset(file.file_path for file in files)
         self._partitions = PartitionSet((file.spec_id, file.partition) for file in files)
 
     def added_deletes(self) -> Iterator[ChangedFile]:

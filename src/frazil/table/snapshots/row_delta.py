@@ -207,7 +207,7 @@ class RowDelta(MergingProducer):
         if self._joined is None:
             return frozenset()
         about = self._about | {file.file_path for file in self._removed}
-        gone = frozenset(each.path for each in history.removed_data(EVERYWHERE)) & about
+        gone = frozenset(each.file_path for each in history.removed_data(EVERYWHERE)) & about
         if not self._joined.move(history, gone, changed, base, parent):
             gone = frozenset()
         self.removed_data.choose_only_files(
@@ -462,8 +462,8 @@ def _rivals(history: History, changed: Iterable[FilePlace]) -> list[DataFile]:
 
 def _moved_to(history: History, gone: Collection[str]) -> MovedTo:
     """Where rows of files that are gone may be."""
-    copies = {file.path for file in history.rewritten_data()}
-    added = {file.path for file in history.added_data(EVERYWHERE)}
+    copies = {file.file_path for file in history.rewritten_data()}
+    added = {file.file_path for file in history.added_data(EVERYWHERE)}
     # Only rewrites took the files, and none took a file that was added since the read.
     same = rewritten_files(history, gone) == set(gone) and not rewritten_files(history, added)
     return MovedTo(added | copies, copies, copies if same else ())
