@@ -135,7 +135,7 @@ class PartitionEvolution:
         return self
 
     def apply(self) -> PartitionSpec:
-        """The spec that results: an existing one where it is equivalent (rule 73), or a new one."""
+        """Return the spec that results: an equivalent one of before (rule 73), or a new one."""
         kept: list[PartitionField] = []
         for field in self._spec.fields:
             named = replace(field, name=self._renamed.get(field.field_id, field.name))
