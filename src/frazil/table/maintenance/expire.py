@@ -148,7 +148,9 @@ class ExpireSnapshots(MetadataOperation):
                 "another table; set gc.enabled to true first"
             )
         expiry = snapshots_to_expire(
-            base,
+            base.snapshots,
+            base.refs,
+            base.properties,
             now_ms=self._clock(),
             older_than_ms=self._older_than_ms,
             retain_last=self._retain_last,
