@@ -99,13 +99,6 @@ class JsonObject:
             return self.error_of(name, f"the required field is missing; expected {what}")
         return self.error_of(name, f"expected {what}, found {shown_value(value)}")
 
-    def raw_value(self, name: str) -> Any:
-        """The value as it stands; it must be there."""
-        value = self.fields.get(name)
-        if value is None:
-            raise self.wrong_kind_error(name, "a value", None)
-        return value
-
     def _of_kind(self, name: str, kind: type[T], what: str) -> T:
         value = self.fields.get(name)
         if not isinstance(value, kind):
@@ -215,7 +208,9 @@ class JsonObject:
 
     def value_of(self, name: str, parse: Callable[[Any], T]) -> T:
         """What `parse` makes of a required value; its complaints get the field and the file."""
-        value = self.raw_value(name)
+        value = self.fields.get(name)
+        if value is None:
+            raise self.wrong_kind_error(name, "a value", None)
         try:
             return parse(value)
         except RecursionError as cause:

@@ -190,17 +190,14 @@ def _uuid_from_json(value_type: IcebergType, json_value: Any) -> uuid.UUID:
     return uuid.UUID(text)
 
 
-def _time_from_json(value_type: IcebergType, json_value: Any) -> int:
-    nanos = civil.parse_time(_text(value_type, json_value))
-    return _in_units(value_type, nanos, json_value)
-
-
 _PARSED: Final[Mapping[str, Callable[[IcebergType, Any], Any]]] = {
     "boolean": _boolean_from_json,
     "integer": _integer_from_json,
     "floating": _float_from_json,
     "date": lambda kind, json_value: civil.parse_date(_text(kind, json_value)),
-    "time": _time_from_json,
+    "time": lambda kind, json_value: _in_units(
+        kind, civil.parse_time(_text(kind, json_value)), json_value
+    ),
     "timestamp": _timestamp_from_json,
     "string": _text,
     "uuid": _uuid_from_json,
