@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import polars as pl
 
-from frazil.format.manifests import ManifestFile
+from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -255,6 +255,16 @@ def manifests_by_path(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, Ma
     """Every manifest of some snapshots once, by its path, in the order of their lists."""
     listed = chain.from_iterable(lists_of_manifests(io, snapshots))
     return {manifest.manifest_path: manifest for manifest in listed}
+
+
+def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of data files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DATA)
+
+
+def of_deletes(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of delete files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DELETES)
 
 
 def _read_list(io: FileIO, path: str) -> bytes:
