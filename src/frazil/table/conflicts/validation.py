@@ -124,18 +124,21 @@ def check_read_rows_stay(
     those that the rewrites added, conflicts.
     `rows`: tells which of their rows decided; without it every row did.
     """
-    files = tuple(map(FilePlace.of_file, data_files))
+    files = tuple(data_files)
     if not files:
         return
     paths = {file.file_path for file in files}
     rewritten = rewritten_files(history, paths)
-    moved = [FilePlace.of_changed(each) for each in history.rewritten_data()] if rewritten else []
+    moved = [*history.rewritten_data()] if rewritten else []
     now = {*(file.file_path for file in moved), *paths}
     history.refuse(
         (file for file in history.removed_rows() if file.file_path in now),
         "removed data files of which this operation read rows",
     )
-    unknown = [*moved, *(file for file in files if file.file_path in rewritten)]
+    unknown: list[DataFile | ChangedFile] = [
+        *moved,
+        *(file for file in files if file.file_path in rewritten),
+    ]
     history.refuse(Reached(history, unknown).added_deletes(), _DELETES_OF_READ_FILES)
     there = [file for file in files if file.file_path not in rewritten]
     deletes = tuple(Reached(history, there).added_deletes())
@@ -201,7 +204,7 @@ def check_no_new_deletes_for(
     `equality_deletes_still_apply`: the files that take their place keep the old data sequence
     number, so that newer equality deletes reach them as well (rule 178).
     """
-    reached = Reached(history, map(FilePlace.of_file, data_files))
+    reached = Reached(history, data_files)
     history.refuse(
         (
             delete
@@ -221,7 +224,7 @@ def check_rows_not_deleted_by_equality(
     head: Snapshot | None,
 ) -> None:
     """Refuse equality deletes that others added of rows that the operation changes."""
-    files = {file.file_path: FilePlace.of_file(file) for file in data_files}
+    files = {file.file_path: file for file in data_files}
     by_equality = [
         each
         for each in Reached(history, files.values()).added_deletes()
@@ -240,34 +243,15 @@ def check_rows_not_deleted_by_equality(
         history.refuse_rows(len(deleted & changed), path)
 
 
-@dataclass(frozen=True, slots=True)
-class FilePlace:
-    """Where a data file is: deletes reach it by its path or its partition."""
-
-    file_path: str
-    spec_id: int
-    partition: tuple[object, ...]
-
-    @classmethod
-    def of_file(cls, file: DataFile) -> FilePlace:
-        """That of a data file."""
-        return cls(file.file_path, file.spec_id, file.partition)
-
-    @classmethod
-    def of_changed(cls, file: ChangedFile) -> FilePlace:
-        """That of a data file that others added."""
-        return cls(file.file_path, file.spec_id, file.partition)
-
-
 class Reached:
-    """Data files, to ask which deletes of others may be about them.
+    """Data files, to ask which deletes of others may be about them, by path or partition.
 
     Args:
         history: what was committed since the operation read the files.
         data_files: the files.
     """
 
-    def __init__(self, history: History, data_files: Iterable[FilePlace]) -> None:
+    def __init__(self, history: History, data_files: Iterable[DataFile | ChangedFile]) -> None:
         files = tuple(data_files)
         self._history = history
         self._paths = frozenset(file.file_path for file in files)

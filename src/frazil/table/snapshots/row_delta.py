@@ -26,7 +26,6 @@ from frazil.table.conflicts.rows import (
     shared_files,
 )
 from frazil.table.conflicts.validation import (
-    FilePlace,
     Reached,
     Validation,
     check_data_files_exist,
@@ -84,8 +83,7 @@ class RowDelta(MergingProducer):
         self._about: set[str] = set(referenced_data_files)
         self._changed = None if changed is None else tuple(changed)
         self._added_by_others = AddedData(None if validation is None else validation.rows)
-        for file in added:
-            self.added_data.add(file)
+        self.added_data.add_all(added)
         for file in added_deletes:
             self.added_deletes.add(file)
             self._note(file)
@@ -370,7 +368,11 @@ class JoinedDeletes:
         if self._vectors:
             self.shared = tuple(shared_files(self._rows, [*overtaken.values()], overtaken.keys()))
         else:
-            deletes = _rivals(history, map(FilePlace.of_file, changed))
+            deletes = [
+                each.as_position_deletes()
+                for each in Reached(history, changed).added_deletes()
+                if each.content is Content.POSITION_DELETES
+            ]
             paths = {file.file_path for file in changed}
             self.shared = tuple(shared_files(self._rows, deletes, paths) if deletes else ())
         must_stay = {file.file_path for file in changed}
@@ -450,14 +452,6 @@ def live_deletes_about(
             )
         ]
     return found
-
-
-def _rivals(history: History, changed: Iterable[FilePlace]) -> list[DataFile]:
-    return [
-        each.as_position_deletes()
-        for each in Reached(history, changed).added_deletes()
-        if each.content is Content.POSITION_DELETES
-    ]
 
 
 def _moved_to(history: History, gone: Collection[str]) -> MovedTo:
