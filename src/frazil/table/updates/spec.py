@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Self
 
 from frazil.errors import ConflictError
-from frazil.format.changes import AddSpec, SetDefaultSpec, Update
+from frazil.format.changes import LAST_ADDED, AddSpec, SetDefaultSpec, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.evolution import PartitionEvolution
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.operation import MetadataOperation, Operation
-
-LAST_ADDED = -1
 
 
 class UpdateSpec(PartitionEvolution, CommittedAtEnd):
