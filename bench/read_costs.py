@@ -23,9 +23,9 @@ from bench.equality_data import TABLE, add_deletes, chosen_ids, make_table
 from frazil.planning.plan import plan
 from frazil.table.maintenance.optimizing import costs as costs_module
 from frazil.table.maintenance.optimizing.costs import ReadCosts
-from frazil.table.maintenance.optimizing.look import now_ms
 from frazil.table.maintenance.optimizing.planner import plan_optimizing
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
+from frazil.table.snapshots.producer import now_ms
 
 ROWS = 1_000_000
 FILES = 200

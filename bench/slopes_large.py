@@ -131,23 +131,17 @@ KINDS: tuple[Kind, ...] = (
         times=12,
         megabytes=2_048,
     ),
-    _of_rows(
-        "files().count() of {} files",
-        "files",
-        DataFrame.count,
-        lambda files: files,
-        times=15,
-        megabytes=1_024,
-        rounds=2,
-    ),
-    _of_rows(
-        "entries().count() of {} files",
-        "entries",
-        DataFrame.count,
-        lambda files: files,
-        times=15,
-        megabytes=1_024,
-        rounds=2,
+    *(
+        _of_rows(
+            f"{table}().count() of {{}} files",
+            table,
+            DataFrame.count,
+            lambda files: files,
+            times=15,
+            megabytes=1_024,
+            rounds=2,
+        )
+        for table in ("files", "entries")
     ),
     _of_rows(
         "sums of files() of {} files",

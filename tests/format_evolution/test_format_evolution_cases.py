@@ -356,6 +356,10 @@ def test_what_both_allow_is_the_same_schema_as_pyiceberg_makes(changes: list[Any
         result = ours.apply()
     except EvolutionError:
         return
+    deleted = {change[1] for change in changes if change[0] == "delete_column"}
+    if deleted & {change[1] for change in changes if change[0] == "update_column"}:
+        # PyIceberg refuses to delete a column after an update to the type that it has.
+        return
     for kind, *arguments in changes:
         if kind == "add_column":
             path = tuple((arguments[0] + arguments[1]).split("."))
@@ -364,7 +368,6 @@ def test_what_both_allow_is_the_same_schema_as_pyiceberg_makes(changes: list[Any
             peer.update_column(arguments[0], _peer_type(arguments[1]))
         else:
             getattr(peer, kind)(*arguments)
-    deleted = {change[1] for change in changes if change[0] == "delete_column"}
     if any(change[0].startswith("move") and deleted & set(change[1:]) for change in changes):
         # PyIceberg fails with StopIteration where a column that was moved is deleted.
         return

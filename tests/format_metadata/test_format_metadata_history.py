@@ -194,6 +194,10 @@ class Table:
     properties: dict[str, str] = field(default_factory=dict)
 
 
+def expire(table: Table, **options: Any) -> Expired:
+    return snapshots_to_expire(table.snapshots, table.refs, table.properties, now_ms=NOW, **options)
+
+
 def line(*ages: int, start: int = 1, parent: int | None = None) -> tuple[Snapshot, ...]:
     """Snapshots of those ages in days, each the parent of the next."""
     made = []
@@ -257,18 +261,18 @@ def test_what_expires(
     table: Table, options: dict[str, Any], ids: tuple[int, ...], refs: tuple[str, ...]
 ) -> None:
     """Rules 185-187."""
-    assert snapshots_to_expire(table, now_ms=NOW, **options) == Expired(ids, refs)
+    assert expire(table, **options) == Expired(ids, refs)
 
 
 def test_expiry_that_is_refused() -> None:
     table = Table(OLD, {"main": at(5), "t": tag(2)})
     with pytest.raises(ValidationError, match="tag 't' points to it"):
-        snapshots_to_expire(table, now_ms=NOW, snapshot_ids=[2])
+        expire(table, snapshot_ids=[2])
     with pytest.raises(ValidationError, match="at least 1"):
-        snapshots_to_expire(table, now_ms=NOW, retain_last=0)
+        expire(table, retain_last=0)
     table.properties = {"history.expire.min-snapshots-to-keep": "many"}
     with pytest.raises(ConfigurationError, match="many"):
-        snapshots_to_expire(table, now_ms=NOW)
+        expire(table)
 
 
 def test_a_circle_of_parents_ends() -> None:
@@ -276,4 +280,4 @@ def test_a_circle_of_parents_ends() -> None:
         Snapshot(snapshot_id=1, parent_snapshot_id=2, timestamp_ms=NOW),
         Snapshot(snapshot_id=2, parent_snapshot_id=1, timestamp_ms=NOW),
     )
-    assert snapshots_to_expire(Table(ring, {"main": at(1)}), now_ms=NOW) == Expired((), ())
+    assert expire(Table(ring, {"main": at(1)})) == Expired((), ())

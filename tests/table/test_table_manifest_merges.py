@@ -151,16 +151,22 @@ def test_old_manifests_merge_beside_the_newest(tmp_path: Path) -> None:
     assert len(table.inspect.manifests()) <= 8
 
 
-def test_a_commit_opens_a_hundred_manifests_at_most(tmp_path: Path) -> None:
-    io = CountingIO()
+def of_single_files(folder: Path, io: CountingIO, count: int) -> TableHandle:
+    """A table of so many manifests with a file each, which commits may merge from now on."""
     table = make_table(
-        open_catalog("filesystem", tmp_path, io=io),
+        open_catalog("filesystem", folder, io=io),
         properties={"commit.manifest.target-size-bytes": "1"},
     )
-    table.files.append([data_file(f"f{number}") for number in range(120)])
+    table.files.append([data_file(f"f{number}") for number in range(count)])
     rewrite_manifests(table)
-    assert len(table.inspect.manifests()) == 120
+    assert len(table.inspect.manifests()) == count
     table.set_properties({"commit.manifest.target-size-bytes": str(8 << 20)})
+    return table
+
+
+def test_a_commit_opens_a_hundred_manifests_at_most(tmp_path: Path) -> None:
+    io = CountingIO()
+    table = of_single_files(tmp_path, io, 120)
     io.caches.clear()
     io.opened.clear()
     table.files.append([data_file("new")])
@@ -176,14 +182,7 @@ def test_a_commit_opens_a_hundred_manifests_at_most(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_two_thousand_manifests_heal_over_appends(tmp_path: Path) -> None:
     io = CountingIO()
-    table = make_table(
-        open_catalog("filesystem", tmp_path, io=io),
-        properties={"commit.manifest.target-size-bytes": "1"},
-    )
-    table.files.append([data_file(f"f{number}") for number in range(2_000)])
-    rewrite_manifests(table)
-    assert len(table.inspect.manifests()) == 2_000
-    table.set_properties({"commit.manifest.target-size-bytes": str(8 << 20)})
+    table = of_single_files(tmp_path, io, 2_000)
     for number in range(24):
         io.caches.clear()
         io.opened.clear()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from frazil.errors import InvalidFormatError, InvalidMetadataError
@@ -98,19 +99,15 @@ class JsonObject:
             return self.error_of(name, f"the required field is missing; expected {what}")
         return self.error_of(name, f"expected {what}, found {shown_value(value)}")
 
-    def raw_value(self, name: str) -> Any:
-        """The value as it stands; it must be there."""
+    def _of_kind(self, name: str, kind: type[T], what: str) -> T:
         value = self.fields.get(name)
-        if value is None:
-            raise self.wrong_kind_error(name, "a value", None)
+        if not isinstance(value, kind):
+            raise self.wrong_kind_error(name, what, value)
         return value
 
     def string(self, name: str) -> str:
         """A required string."""
-        value = self.fields.get(name)
-        if not isinstance(value, str):
-            raise self.wrong_kind_error(name, "a string", value)
-        return value
+        return self._of_kind(name, str, "a string")
 
     def optional_string(self, name: str) -> str | None:
         """A string or None."""
@@ -145,38 +142,29 @@ class JsonObject:
         return self.snapshot_id(name) if name in self else None
 
     def _whole_number(self, name: str, highest: int, what: str) -> int:
-        value = self.fields.get(name)
-        if not isinstance(value, int) or isinstance(value, bool):
+        return self._checked_number(name, self.fields.get(name), highest, what)
+
+    def _checked_number(self, name: str, value: Any, highest: int, what: str) -> int:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or not max(-highest - 1, -MAX_LONG - 1) <= value <= highest:
             raise self.wrong_kind_error(name, what, value)
-        if not max(-highest - 1, -MAX_LONG - 1) <= value <= highest:
-            raise self.wrong_kind_error(name, what, value)
-        return value
+        return int(value)
 
     def array(self, name: str) -> list[Any]:
         """A required array."""
-        value = self.fields.get(name)
-        if not isinstance(value, list):
-            raise self.wrong_kind_error(name, "an array", value)
-        return value
+        return self._of_kind(name, list, "an array")
 
     def integers(self, name: str) -> tuple[int, ...]:
         """A required array of 32-bit whole numbers."""
-        return tuple(self._numbers(name, MAX_INT, "an array of 32-bit whole numbers"))
+        return self._numbers(name, MAX_INT, "an array of 32-bit whole numbers")
 
     def snapshot_ids(self, name: str) -> tuple[int, ...]:
         """A required array of snapshot ids."""
-        return tuple(self._numbers(name, MAX_UNSIGNED_LONG, "an array of snapshot ids"))
+        return self._numbers(name, MAX_UNSIGNED_LONG, "an array of snapshot ids")
 
-    def _numbers(self, name: str, highest: int, what: str) -> Iterator[int]:
+    def _numbers(self, name: str, highest: int, what: str) -> tuple[int, ...]:
         values = self.array(name)
-        for value in values:
-            if (
-                not isinstance(value, int)
-                or isinstance(value, bool)
-                or not max(-highest - 1, -MAX_LONG - 1) <= value <= highest
-            ):
-                raise self.wrong_kind_error(name, what, value)
-            yield value
+        return tuple(self._checked_number(name, value, highest, what) for value in values)
 
     def strings(self, name: str) -> tuple[str, ...]:
         """A required array of strings."""
@@ -188,11 +176,7 @@ class JsonObject:
 
     def string_map(self, name: str) -> dict[str, str]:
         """An object of strings; absent is empty."""
-        value = self.fields.get(name)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise self.wrong_kind_error(name, "an object of strings", value)
+        value = self._of_kind(name, dict, "an object of strings") if name in self else {}
         for key, text in value.items():
             if not isinstance(text, str):
                 raise self.error_of(
@@ -202,9 +186,7 @@ class JsonObject:
 
     def object(self, name: str) -> JsonObject:
         """A required object."""
-        value = self.fields.get(name)
-        if not isinstance(value, dict):
-            raise self.wrong_kind_error(name, "a JSON object", value)
+        value = self._of_kind(name, dict, "a JSON object")
         return self._child(value, self.field_path(name))
 
     def objects(self, name: str) -> list[JsonObject]:
@@ -226,7 +208,9 @@ class JsonObject:
 
     def value_of(self, name: str, parse: Callable[[Any], T]) -> T:
         """What `parse` makes of a required value; its complaints get the field and the file."""
-        value = self.raw_value(name)
+        value = self.fields.get(name)
+        if value is None:
+            raise self.wrong_kind_error(name, "a value", None)
         try:
             return parse(value)
         except RecursionError as cause:
@@ -288,6 +272,20 @@ def shown_value(value: Any) -> str:
     elif isinstance(value, list):
         text = f"an array of {len(value)}"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def json_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by their names in JSON, which have dashes."""
+    found = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    return {name.replace("_", "-"): _json_value(each) for name, each in found.items()}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.to_json() if hasattr(value, "to_json") else value
 
 
 def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:

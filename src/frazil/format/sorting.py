@@ -38,11 +38,6 @@ class NullOrder(StrEnum):
     NULLS_LAST = "nulls-last"
 
 
-def default_null_order(direction: SortDirection) -> NullOrder:
-    """Nulls first where ascending, last where descending, as in Spark."""
-    return NullOrder.NULLS_FIRST if direction is SortDirection.ASC else NullOrder.NULLS_LAST
-
-
 @dataclass(frozen=True, slots=True)
 class SortField:
     """One key of a sort order: a transform of one source column, or of several (rules 92, 93)."""
@@ -186,12 +181,12 @@ def parse_sort_expr(text: str) -> SortExpr:
     if term.name is not None:
         raise ValidationError(f"{text!r} is not a sort key: it has no name of its own")
     direction = SortDirection((match["direction"] or "asc").lower())
-    nulls = match["nulls"]
+    nulls = match["nulls"] or ("first" if direction is SortDirection.ASC else "last")
     return SortExpr(
         transform=term.transform,
         column=term.column,
         direction=direction,
-        null_order=NullOrder(f"nulls-{nulls.lower()}") if nulls else default_null_order(direction),
+        null_order=NullOrder(f"nulls-{nulls.lower()}"),
     )
 
 

@@ -47,6 +47,7 @@ from frazil.format.types import (
     VariantType,
 )
 from frazil.planning.prune import ranges_of
+from frazil.planning.prune.ranges import VALUE_STATISTICS, column_or_nulls, constant
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.avro.columns import value_column
 
@@ -63,13 +64,6 @@ _EXACT_BOUNDS = (
 )
 _COUNTED = (PrimitiveType, VariantType)
 _ROUNDED_IN_ORC = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
-_STATISTICS = (
-    "value_counts",
-    "null_value_counts",
-    "nan_value_counts",
-    "lower_bounds",
-    "upper_bounds",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,8 @@ def needed_statistics_of(measures: Sequence[Measure]) -> dict[str, frozenset[int
     counted = {m.field.field_id for m in measures if m.field is not None}
     bounded = {m.field.field_id for m in measures if m.field is not None and m.function != "count"}
     return {
-        name: frozenset(bounded if name.endswith("bounds") else counted) for name in _STATISTICS
+        name: frozenset(bounded if name.endswith("bounds") else counted)
+        for name in VALUE_STATISTICS
     }
 
 
@@ -195,12 +190,12 @@ class _Files:
         field = measure.field
         if field is None:
             return _Value(self.live, self.live_known)
-        constant = self._constant(field)
+        given = self._constant(field)
         if measure.function == "count":
-            return self._count(field, constant)
-        return self._bound_value(measure.function, field, constant)
+            return self._count(field, given)
+        return self._bound_value(measure.function, field, given)
 
-    def _count(self, field: NestedField, constant: _Value) -> _Value:
+    def _count(self, field: NestedField, given: _Value) -> _Value:
         if self._never_null(field.field_id):
             return _Value(self.live, self.live_known)
         records = self.frame["record_count"]
@@ -208,26 +203,26 @@ class _Files:
         known = (self._untouched & nulls.is_between(0, records)).fill_null(False)
         if not isinstance(field.field_type, _COUNTED):
             # What a number beside a list, map or struct counts is not said.
-            known = _no_file(self.frame)
+            known = constant(self.frame, False)
         if len(self._schema.name_path(field.field_id)) > 1:
             # Some writers do not count the fields of a struct that is NULL.
             counted = self._statistic("value_counts", field.field_id) == records
             known &= counted.fill_null(False)
         counts = records - nulls
-        of_constant = self.live.set(constant.values.is_null(), 0)
+        of_constant = self.live.set(given.values.is_null(), 0)
         values = counts.zip_with(known, of_constant)
-        return _Value(values, known | constant.known)
+        return _Value(values, known | given.known)
 
-    def _bound_value(self, function: Function, field: NestedField, constant: _Value) -> _Value:
+    def _bound_value(self, function: Function, field: NestedField, given: _Value) -> _Value:
         kind = field.field_type
         ref = BoundRef(field.field_id, kind, self._schema.name_path(field.field_id))
         ranges = ranges_of(ref, self.frame)
         none = ~(ranges.may_be_value | ranges.may_be_nan)
         bound = ranges.lower if function == "min" else ranges.upper
         if bound is None or ranges.lower is None or ranges.upper is None:
-            values = constant.values
-            known = constant.known | (self._untouched & none)
-            return _Value(values.set(~constant.known, None), known)
+            values = given.values
+            known = given.known | (self._untouched & none)
+            return _Value(values.set(~given.known, None), known)
         exact = bound.is_not_null() & ranges.may_be_value
         exact &= _is_exact(kind, self.frame) | (ranges.lower == ranges.upper).fill_null(False)
         if isinstance(kind, _FLOATING):
@@ -243,19 +238,19 @@ class _Files:
         known = self._untouched & (exact | none)
         bound = bound.set(none, None)
         # A column that is a partition value throughout needs no bounds.
-        values = constant.values.zip_with(constant.known, bound)
-        return _Value(values, known | constant.known)
+        values = given.values.zip_with(given.known, bound)
+        return _Value(values, known | given.known)
 
     def _constant(self, field: NestedField) -> _Value:
         """The value of all rows of each file, where the column itself is a partition field."""
         if IdentityTransform().can_transform(field.field_type):
             return self.partition_value(IdentityTransform(), field)
         nothing = pl.Series([None] * len(self.frame), dtype=pl.Null())
-        return _Value(nothing, _no_file(self.frame))
+        return _Value(nothing, constant(self.frame, False))
 
     def partition_value(self, transform: Transform, field: NestedField) -> _Value:
         """What a transform of a column is for all rows of each file, by its partition."""
-        known = _no_file(self.frame)
+        known = constant(self.frame, False)
         result = transform.result_type(field.field_type)
         values: pl.Series | None = None
         partition = self.frame["partition"]
@@ -281,10 +276,7 @@ class _Files:
         return _Value(values, known & self.live_known)
 
     def _statistic(self, name: str, field_id: int) -> pl.Series:
-        name = value_column(name, field_id)
-        if name not in self.frame.columns:
-            return pl.Series([None] * len(self.frame), dtype=pl.Int64())
-        return self.frame[name]
+        return column_or_nulls(self.frame, value_column(name, field_id), pl.Int64())
 
     def _never_null(self, field_id: int) -> bool:
         """Whether the column and every struct around it are required."""
@@ -326,14 +318,10 @@ def _deleted_rows(plan: ScanPlan) -> pl.DataFrame:
 def _is_exact(kind: IcebergType, files: pl.DataFrame) -> pl.Series:
     """Whether writers state bounds of the type that are values of the file."""
     if not isinstance(kind, _EXACT_BOUNDS):
-        return _no_file(files)
+        return constant(files, False)
     if isinstance(kind, _ROUNDED_IN_ORC):
         return files["file_format"] != "orc"
-    return pl.Series([True]).new_from_index(0, len(files))
-
-
-def _no_file(files: pl.DataFrame) -> pl.Series:
-    return pl.Series([False]).new_from_index(0, len(files))
+    return constant(files, True)
 
 
 def _aggregate(measure: Measure, name: str) -> pl.Expr:

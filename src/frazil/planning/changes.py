@@ -7,8 +7,9 @@ files looked at, as columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import polars as pl
@@ -22,7 +23,7 @@ from frazil.format.snapshots import APPEND, Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.frames import concat_entries, live_entries, no_entries
-from frazil.planning.load import ManifestLoader
+from frazil.planning.load import ManifestLoader, of_data, of_deletes
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
 from frazil.storage.files import FileIO
@@ -30,6 +31,8 @@ from frazil.storage.vectors import read_deletion_vector
 
 _FILE = ("file_path", "sequence_number")
 _DELETE = ("file_path", "content_offset", "sequence_number")
+_PlanOf = Callable[..., ScanPlan]
+"""Plans some manifests as if they were a snapshot's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,9 @@ def changed_files(
     loader = ManifestLoader.of(metadata, io, schema)
     manifests = loader.manifests(snapshot)
     parents = () if parent is None else loader.manifests(parent)
-    planner = _Planner(metadata, snapshot, io, where, schema)
-    data, parents_data = _data(manifests), _data(parents)
-    deletes, parents_deletes = _deletes(manifests), _deletes(parents)
+    plan_of: _PlanOf = partial(plan, metadata, snapshot, io, where=where, schema=schema)
+    data, parents_data = of_data(manifests), of_data(parents)
+    deletes, parents_deletes = of_deletes(manifests), of_deletes(parents)
     only_here, only_there = (
         _unshared_manifests(data, parents_data),
         _unshared_manifests(parents_data, data),
@@ -146,60 +149,39 @@ def changed_files(
         _unshared_manifests(parents_deletes, deletes),
         _unshared_manifests(deletes, parents_deletes),
     )
-    before = after = planner.plan([])
-    touched = _touched_paths(loader, planner, data, come, gone)
+    before = after = plan_of(manifests=[])
+    touched = _touched_paths(loader, plan_of, data, come, gone)
     if len(touched):
         holding = _holding_manifests(loader, data, touched)
-        after = planner.plan([*holding, *deletes])
-        before = planner.plan([*holding, *parents_deletes])
+        after = plan_of(manifests=[*holding, *deletes])
+        before = plan_of(manifests=[*holding, *parents_deletes])
         common = ~_counted_rows(after.files, added)
         before, after = before.where_files(common), after.where_files(common)
     return ChangedFiles(
         snapshot=snapshot,
-        added=_plan_of_files(planner, only_here, deletes, added),
-        removed=_plan_of_files(planner, only_there, parents_deletes, removed),
+        added=_plan_of_files(plan_of, only_here, deletes, added),
+        removed=_plan_of_files(plan_of, only_there, parents_deletes, removed),
         deleted=_rows_taken_by(after, before),
         restored=_rows_taken_by(before, after),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Planner:
-    """Plans some manifests as if they were a snapshot's."""
-
-    metadata: TableMetadata
-    snapshot: Snapshot | None
-    io: FileIO
-    where: Expression | None
-    schema: Schema | None
-
-    def plan(self, manifests: Sequence[ManifestFile]) -> ScanPlan:
-        return plan(
-            self.metadata,
-            self.snapshot,
-            self.io,
-            where=self.where,
-            schema=self.schema,
-            manifests=manifests,
-        )
-
-
 def _plan_of_files(
-    planner: _Planner,
+    plan_of: _PlanOf,
     data: Sequence[ManifestFile],
     deletes: Sequence[ManifestFile],
     wanted: pl.DataFrame,
 ) -> ScanPlan:
     """The wanted files of these manifests, with the deletes on them."""
     if wanted.is_empty():
-        return planner.plan([])
-    whole = planner.plan([*data, *deletes])
+        return plan_of(manifests=[])
+    whole = plan_of(manifests=[*data, *deletes])
     return whole.where_files(_counted_rows(whole.files, wanted))
 
 
 def _touched_paths(
     loader: ManifestLoader,
-    planner: _Planner,
+    plan_of: _PlanOf,
     data: Sequence[ManifestFile],
     only_here: Sequence[ManifestFile],
     only_there: Sequence[ManifestFile],
@@ -215,7 +197,7 @@ def _touched_paths(
         changed = keys.join(others, on=_DELETE, how="anti", nulls_equal=True)
         if changed.is_empty():
             continue
-        matched = planner.plan([*data, *manifests])
+        matched = plan_of(manifests=[*data, *manifests])
         which = matched.deletes.join(changed, on=_DELETE, how="semi", nulls_equal=True)
         index = matched.delete_index.for_deletes(which["delete"])
         paths.append(matched.restricted_to(index.ordinals()).files["file_path"])
@@ -242,14 +224,6 @@ def _rows_taken_by(whole: ScanPlan, other: ScanPlan) -> TakenRows:
         replace(whole, delete_index=index).restricted_to(ordinals),
         other.restricted_to(ordinals),
     )
-
-
-def _data(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    return [each for each in manifests if each.content is ManifestContent.DATA]
-
-
-def _deletes(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    return [each for each in manifests if each.content is ManifestContent.DELETES]
 
 
 def _unshared_manifests(

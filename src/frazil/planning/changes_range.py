@@ -68,8 +68,9 @@ def snapshot_range(
     """
     _check_one("from_snapshot_id", from_snapshot_id, "from_timestamp", from_timestamp_ms)
     _check_one("to_snapshot_id", to_snapshot_id, "to_timestamp", to_timestamp_ms)
-    if None not in (from_timestamp_ms, to_timestamp_ms):
-        _check_order(from_timestamp_ms or 0, to_timestamp_ms or 0)
+    start_ms, end_ms = from_timestamp_ms, to_timestamp_ms
+    if start_ms is not None and end_ms is not None and start_ms > end_ms:
+        raise ValidationError(f"from_timestamp ({start_ms} ms) is after to_timestamp ({end_ms} ms)")
     chain = _chain(metadata, to_snapshot_id)
     if to_timestamp_ms is not None and chain:
         chain = _not_younger(chain, to_timestamp_ms)
@@ -89,11 +90,6 @@ def snapshot_range(
 def _check_one(id_name: str, snapshot_id: int | None, time_name: str, time: int | None) -> None:
     if snapshot_id is not None and time is not None:
         raise ValidationError(f"give one of {id_name} and {time_name}, not both")
-
-
-def _check_order(start_ms: int, end_ms: int) -> None:
-    if start_ms > end_ms:
-        raise ValidationError(f"from_timestamp ({start_ms} ms) is after to_timestamp ({end_ms} ms)")
 
 
 def _chain(metadata: TableMetadata, to_snapshot_id: int | None) -> tuple[Snapshot, ...]:
@@ -125,7 +121,8 @@ def _after_snapshot(
     start = metadata.snapshot_by_id(start_id)
     oldest = chain[-1]
     is_cut = oldest.parent_snapshot_id is not None
-    if is_cut and _age(start) < _age(oldest):
+    ages = [(each.sequence_number, each.timestamp_ms) for each in (start, oldest)]
+    if is_cut and ages[0] < ages[1]:
         raise _cut_off(chain, f"after snapshot {start_id}")
     raise ValidationError(
         f"snapshot {start_id} is not an ancestor of snapshot {ids[0]}: there are no changes from "
@@ -150,10 +147,6 @@ def _range(
     newest_first: Sequence[Snapshot], end: Snapshot, start_id: int | None, start: Snapshot | None
 ) -> SnapshotRange:
     return SnapshotRange(start_id, start, end, tuple(reversed(newest_first)))
-
-
-def _age(snapshot: Snapshot) -> tuple[int, int]:
-    return snapshot.sequence_number, snapshot.timestamp_ms
 
 
 def _cut_off(chain: Sequence[Snapshot], when: str) -> NoSuchSnapshotError:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 from polars import selectors as cs
+from polars.datatypes import DataTypeClass
 
 from frazil.errors import UnsupportedError
 from frazil.format.manifests import EntryStatus
@@ -163,20 +164,16 @@ def column_of(frame: pl.DataFrame, name: str) -> pl.Series:
 def _costs_of(dtype: pl.DataType) -> tuple[int, int, int]:
     """Columns in a column of the type; views in each of its values; views in a list's elements."""
     if isinstance(dtype, pl.List):
-        nodes, views, _ = _costs_of(_inner(dtype))
+        nodes, views, _ = _costs_of(_instance(dtype.inner))
         return (1 + nodes, 0, views)
     if isinstance(dtype, pl.Struct):
-        costs = [_costs_of(_type_of(field)) for field in dtype.fields]
+        costs = [_costs_of(_instance(field.dtype)) for field in dtype.fields]
         return (1 + sum(nodes for nodes, _, _ in costs), sum(views for _, views, _ in costs), 0)
     return (1, int(dtype in (pl.String(), pl.Binary())), 0)
 
 
-def _inner(dtype: pl.List) -> pl.DataType:
-    return dtype.inner if isinstance(dtype.inner, pl.DataType) else dtype.inner()
-
-
-def _type_of(field: pl.Field) -> pl.DataType:
-    return field.dtype if isinstance(field.dtype, pl.DataType) else field.dtype()
+def _instance(dtype: pl.DataType | DataTypeClass) -> pl.DataType:
+    return dtype if isinstance(dtype, pl.DataType) else dtype()
 
 
 def partition_keys(values: pl.Series) -> pl.Series:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from itertools import chain
+from typing import Final, TypeVar
 
 import polars as pl
 
-from frazil.format.manifests import ManifestFile
+from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.partition_sources import schema_with_sources
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -28,6 +29,7 @@ from frazil.storage.forks import check_threads
 from frazil.storage.moved import store_key, telling_of_moves
 from frazil.storage.side_by_side import lasting_threads
 
+Item = TypeVar("Item")
 _READERS = 16
 _BATCH_BYTES = 2 * 1024 * 1024
 _BATCH_MANIFESTS = 64
@@ -249,6 +251,22 @@ def lists_of_manifests(
     return [found[index] for index in range(len(wanted))]
 
 
+def manifests_by_path(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
+    """Every manifest of some snapshots once, by its path, in the order of their lists."""
+    listed = chain.from_iterable(lists_of_manifests(io, snapshots))
+    return {manifest.manifest_path: manifest for manifest in listed}
+
+
+def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of data files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DATA)
+
+
+def of_deletes(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    """The manifests of delete files."""
+    return tuple(m for m in manifests if m.content is ManifestContent.DELETES)
+
+
 def _read_list(io: FileIO, path: str) -> bytes:
     with telling_of_moves(io, path):
         return io.read(path)
@@ -259,17 +277,7 @@ def batches_of_files(
 ) -> Iterator[list[ManifestFile]]:
     """Yield neighbouring manifests that have so many files together, or one that has more."""
     most = FILES_AT_ONCE if files_at_once is None else files_at_once
-    batch: list[ManifestFile] = []
-    size = 0
-    for manifest in manifests:
-        files = file_count_of(manifest)
-        if batch and size + files > most:
-            yield batch
-            batch, size = [], 0
-        batch.append(manifest)
-        size += files
-    if batch:
-        yield batch
+    return _batches(manifests, file_count_of, most)
 
 
 def file_count_of(manifest: ManifestFile) -> int:
@@ -284,15 +292,24 @@ def manifest_batches(
     manifests: Sequence[ManifestFile], indexes: Sequence[int]
 ) -> Iterator[list[int]]:
     """Yield the indexes of manifests to decode at once: small ones together, large ones alone."""
-    batch: list[int] = []
+    return _batches(
+        indexes, lambda at: manifests[at].manifest_length, _BATCH_BYTES, _BATCH_MANIFESTS
+    )
+
+
+def _batches(
+    items: Iterable[Item], size_of: Callable[[Item], int], most: int, most_items: int | None = None
+) -> Iterator[list[Item]]:
+    """Neighbours that are of so much size together, or one that is of more."""
+    batch: list[Item] = []
     size = 0
-    for index in indexes:
-        length = manifests[index].manifest_length
-        if batch and (size + length > _BATCH_BYTES or len(batch) == _BATCH_MANIFESTS):
+    for item in items:
+        own = size_of(item)
+        if batch and (size + own > most or len(batch) == most_items):
             yield batch
             batch, size = [], 0
-        batch.append(index)
-        size += length
+        batch.append(item)
+        size += own
     if batch:
         yield batch
 

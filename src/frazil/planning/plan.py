@@ -23,7 +23,7 @@ from frazil.format.values.zones import PROCESS_ZONE
 from frazil.planning.cache import ManifestCache
 from frazil.planning.deletes.index import DeleteIndex
 from frazil.planning.deletes.match import MatchedDeletes, match_deletes, may_hold_null_keys
-from frazil.planning.deletes.own_files import FILE_PATH_ID, referenced_data_files
+from frazil.planning.deletes.own_files import PATH_BOUNDS, referenced_data_files
 from frazil.planning.frames import (
     concat_entries,
     held_once,
@@ -41,6 +41,7 @@ from frazil.planning.prune import (
     needed_statistics,
     only_columns,
 )
+from frazil.planning.prune.ranges import VALUE_STATISTICS
 from frazil.planning.scan_plan import ScanPlan, Skipped, SkipReason
 from frazil.storage.avro.columns import value_column, with_values
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
@@ -74,14 +75,6 @@ DELETE_COLUMNS = (
 )
 _BY_FILE: Final = (SkipReason.EMPTY, SkipReason.PARTITION_VALUE, SkipReason.COLUMN_BOUNDS)
 """Why single files are left out, in the order of the tests."""
-
-_DELETE_STATISTICS = (
-    "value_counts",
-    "null_value_counts",
-    "nan_value_counts",
-    "lower_bounds",
-    "upper_bounds",
-)
 
 
 def plan(
@@ -396,7 +389,10 @@ class Pruner:
             kept.append(_needed_columns(found, columns))
             skipped += left_out
         if not kept:
-            return KeptFiles(_needed_columns(_no_files(), columns))
+            none = no_entries().with_columns(
+                pl.lit(0, pl.Int32).alias("manifest"), pl.lit(True).alias("all_rows_match")
+            )
+            return KeptFiles(_needed_columns(none, columns))
         files = concat_entries(kept)
         if len(kept) > 1:
             files = files.sort("manifest", maintain_order=True)
@@ -429,13 +425,6 @@ class Pruner:
         if reason is SkipReason.PARTITION_VALUE:
             return keeps_partitions(self.partition_predicate(spec), files)
         return may_match(self.bound, spec, self.schema, files)
-
-
-def _no_files() -> pl.DataFrame:
-    """Kept files without rows."""
-    return no_entries().with_columns(
-        pl.lit(0, pl.Int32).alias("manifest"), pl.lit(True).alias("all_rows_match")
-    )
 
 
 def _totals_by_reason(skipped: Iterable[Skipped]) -> tuple[Skipped, ...]:
@@ -570,7 +559,7 @@ def _delete_entries(
     """The live delete files that may matter, with the statistics to match them by (rule 174)."""
     # A global equality delete has no partition, so nothing to leave its manifest out by.
     kept = list(compress(manifests, pruner.may_hold(manifests)))
-    frames = loader.entries(kept, statistics=_DELETE_STATISTICS)
+    frames = loader.entries(kept, statistics=VALUE_STATISTICS)
     if not frames:
         return no_entries()
     groups: dict[int, list[pl.DataFrame]] = {}
@@ -583,8 +572,7 @@ def _delete_entries(
             keep = keeps_partitions(pruner.partition_predicate(pruner.specs[spec_id]), deletes)
             found.append(deletes.filter(keep))
     deletes = concat_entries(found) if found else live_entries(concat_entries(frames))
-    paths = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
-    wanted = _union_of_ids(_equality_statistics(deletes), paths)
+    wanted = _union_of_ids(_equality_statistics(deletes), PATH_BOUNDS)
     deletes = with_values(deletes, wanted)
     return deletes.filter(_may_delete_matches(pruner.bound, deletes, pruner.schema))
 
@@ -612,7 +600,7 @@ def _may_delete_matches(bound: Expression, deletes: pl.DataFrame, schema: Schema
 def _equality_statistics(deletes: pl.DataFrame) -> dict[str, frozenset[int]]:
     """The statistics of the columns that equality deletes compare."""
     keys = frozenset(deletes["equality_ids"].explode().drop_nulls().unique().to_list())
-    return dict.fromkeys(_DELETE_STATISTICS, keys) if keys else {}
+    return dict.fromkeys(VALUE_STATISTICS, keys) if keys else {}
 
 
 def _deletes_that_apply(

@@ -12,7 +12,7 @@ from frazil.table.conflicts.validation import Validation
 from frazil.table.manifests.row_filter import Predicate
 from frazil.table.port import TablePort
 from frazil.table.snapshots.append import FastAppend, MergeAppend
-from frazil.table.snapshots.overwrite import DeleteFiles, OverwriteFiles, ReplacePartitions
+from frazil.table.snapshots.overwrite import OverwriteFiles, ReplacePartitions
 from frazil.table.snapshots.producer import (
     BranchSettings,
     SnapshotProducer,
@@ -114,7 +114,7 @@ class FileChanges(OnDriver):
             ConflictError: `validation` found a conflict, or a named file is gone.
         """
         return self._run(
-            DeleteFiles(
+            OverwriteFiles(
                 self._port.io,
                 where=where,
                 removed=removed,

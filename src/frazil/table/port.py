@@ -13,14 +13,13 @@ from time import monotonic
 from typing import Any, Final
 
 from frazil.catalog.protocol import Catalog, LoadedTable, StagedTable
-from frazil.errors import ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import RETRIES
 from frazil.format.types import IcebergType, as_type
 from frazil.format.values.zones import PROCESS_ZONE
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
-from frazil.table.commit.loop import commit
+from frazil.table.commit.loop import check_same_table, commit
 from frazil.table.commit.operation import Operation
 from frazil.table.time_travel import Moment, timestamp_ms_of
 
@@ -148,12 +147,7 @@ class HandlePort(TablePort):
         """
         with self._showing:
             shown = self._table
-            uuid = shown.metadata.table_uuid
-            if uuid is not None and loaded.metadata.table_uuid != uuid:
-                raise ValidationError(
-                    f"{self.name} is another table now: its uuid was {uuid} and is "
-                    f"{loaded.metadata.table_uuid}; load it again"
-                )
+            check_same_table(self.identifier, shown.metadata.table_uuid, loaded)
             earlier = (entry.metadata_file for entry in shown.metadata.metadata_log)
             if not even_if_earlier and loaded.metadata_location in earlier:
                 return False

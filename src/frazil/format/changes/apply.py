@@ -343,13 +343,9 @@ def _set_main(state: MetadataState, snapshot_id: int) -> None:
 
 
 def remove_snapshot_ref(state: MetadataState, update: u.RemoveSnapshotRef) -> None:
-    _remove_refs(state, {update.name})
-
-
-def _remove_refs(state: MetadataState, names: set[str]) -> None:
-    kept = {name: ref for name, ref in state.now.refs.items() if name not in names}
+    kept = {name: ref for name, ref in state.now.refs.items() if name != update.name}
     state.change(refs=kept)
-    if MAIN_BRANCH in names:
+    if update.name == MAIN_BRANCH:
         state.change(current_snapshot_id=None)
 
 

@@ -7,105 +7,84 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from frazil.errors import CommitFailedError, UnsupportedError
-from frazil.format.json_fields import JsonObject
+from frazil.format.json_fields import JsonObject, json_fields
 from frazil.format.metadata.table_metadata import TableMetadata
 from frazil.format.snapshots import MAIN_BRANCH
 
 
+class CommitRequirement:
+    """A requirement has a `type`, and REST fields by the names of its own."""
+
+    __slots__ = ()
+    type: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The REST object; an absent reference is an explicit null."""
+        return {"type": self.type, **json_fields(self)}
+
+
 @dataclass(frozen=True, slots=True)
-class AssertCreate:
+class AssertCreate(CommitRequirement):
     """The table does not exist yet."""
 
     type: ClassVar[str] = "assert-create"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertTableUUID:
+class AssertTableUUID(CommitRequirement):
     """The table is the one that was read (rule 192)."""
 
     uuid: str
     type: ClassVar[str] = "assert-table-uuid"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "uuid": self.uuid}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertRefSnapshotId:
+class AssertRefSnapshotId(CommitRequirement):
     """A branch or tag is at that snapshot; None: there is no such reference."""
 
     ref: str
     snapshot_id: int | None
     type: ClassVar[str] = "assert-ref-snapshot-id"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object; an absent reference is an explicit null."""
-        return {"type": self.type, "ref": self.ref, "snapshot-id": self.snapshot_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertLastAssignedFieldId:
+class AssertLastAssignedFieldId(CommitRequirement):
     """Nobody has given out column ids since."""
 
     last_assigned_field_id: int
     type: ClassVar[str] = "assert-last-assigned-field-id"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "last-assigned-field-id": self.last_assigned_field_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertCurrentSchemaId:
+class AssertCurrentSchemaId(CommitRequirement):
     """The current schema is that one."""
 
     current_schema_id: int
     type: ClassVar[str] = "assert-current-schema-id"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "current-schema-id": self.current_schema_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertLastAssignedPartitionId:
+class AssertLastAssignedPartitionId(CommitRequirement):
     """Nobody has given out partition field ids since."""
 
     last_assigned_partition_id: int
     type: ClassVar[str] = "assert-last-assigned-partition-id"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "last-assigned-partition-id": self.last_assigned_partition_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertDefaultSpecId:
+class AssertDefaultSpecId(CommitRequirement):
     """The default partition spec is that one."""
 
     default_spec_id: int
     type: ClassVar[str] = "assert-default-spec-id"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "default-spec-id": self.default_spec_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AssertDefaultSortOrderId:
+class AssertDefaultSortOrderId(CommitRequirement):
     """The default sort order is that one."""
 
     default_sort_order_id: int
     type: ClassVar[str] = "assert-default-sort-order-id"
-
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "default-sort-order-id": self.default_sort_order_id}
 
 
 Requirement = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from frazil.errors import UnsupportedError
-from frazil.format.json_fields import JsonObject, without_nulls
+from frazil.format.json_fields import JsonObject, json_fields, without_nulls
 from frazil.format.metadata.json_form import encrypted_key_from_json, encrypted_key_to_json
 from frazil.format.metadata.statistics import (
     PartitionStatisticsFile,
@@ -34,8 +33,8 @@ LAST_ADDED = -1
 """The id that means: the schema, spec or order that was added last in the same commit."""
 
 
-class _Update(ABC):
-    """An update has an `action` and REST fields."""
+class TableUpdate:
+    """An update has an `action`, and REST fields by the names of its own."""
 
     __slots__ = ()
     action: ClassVar[str]
@@ -44,104 +43,78 @@ class _Update(ABC):
         """The REST object."""
         return {"action": self.action, **self._fields()}
 
-    @abstractmethod
     def _fields(self) -> dict[str, Any]:
         """The REST fields beside the action."""
+        return without_nulls(json_fields(self))
 
 
 @dataclass(frozen=True, slots=True)
-class AssignUUID(_Update):
+class AssignUUID(TableUpdate):
     """Give the table a uuid."""
 
     uuid: str
     action: ClassVar[str] = "assign-uuid"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"uuid": self.uuid}
-
 
 @dataclass(frozen=True, slots=True)
-class UpgradeFormatVersion(_Update):
+class UpgradeFormatVersion(TableUpdate):
     """Raise the format version (rules 150, 293)."""
 
     format_version: int
     action: ClassVar[str] = "upgrade-format-version"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"format-version": self.format_version}
-
 
 @dataclass(frozen=True, slots=True)
-class AddSchema(_Update):
+class AddSchema(TableUpdate):
     """Add a schema; `last_column_id` where it is beyond the schema's highest id."""
 
     schema: Schema
     last_column_id: int | None = None
     action: ClassVar[str] = "add-schema"
 
-    def _fields(self) -> dict[str, Any]:
-        return without_nulls(
-            {"schema": self.schema.to_json(), "last-column-id": self.last_column_id}
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class SetCurrentSchema(_Update):
+class SetCurrentSchema(TableUpdate):
     """Make a schema the current one."""
 
     schema_id: int = LAST_ADDED
     action: ClassVar[str] = "set-current-schema"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"schema-id": self.schema_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AddSpec(_Update):
+class AddSpec(TableUpdate):
     """Add a partition spec."""
 
     spec: PartitionSpec
     action: ClassVar[str] = "add-spec"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"spec": self.spec.to_json()}
-
 
 @dataclass(frozen=True, slots=True)
-class SetDefaultSpec(_Update):
+class SetDefaultSpec(TableUpdate):
     """Make a partition spec the one that new files are written with."""
 
     spec_id: int = LAST_ADDED
     action: ClassVar[str] = "set-default-spec"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"spec-id": self.spec_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AddSortOrder(_Update):
+class AddSortOrder(TableUpdate):
     """Add a sort order."""
 
     sort_order: SortOrder
     action: ClassVar[str] = "add-sort-order"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"sort-order": self.sort_order.to_json()}
-
 
 @dataclass(frozen=True, slots=True)
-class SetDefaultSortOrder(_Update):
+class SetDefaultSortOrder(TableUpdate):
     """Make a sort order the one that new files are written in."""
 
     sort_order_id: int = LAST_ADDED
     action: ClassVar[str] = "set-default-sort-order"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"sort-order-id": self.sort_order_id}
-
 
 @dataclass(frozen=True, slots=True)
-class AddSnapshot(_Update):
+class AddSnapshot(TableUpdate):
     """Add a snapshot; a reference makes it reachable."""
 
     snapshot: Snapshot
@@ -152,7 +125,7 @@ class AddSnapshot(_Update):
 
 
 @dataclass(frozen=True, slots=True)
-class SetSnapshotRef(_Update):
+class SetSnapshotRef(TableUpdate):
     """Create or move a branch or tag; `main` is the current snapshot (rule 185)."""
 
     name: str
@@ -164,18 +137,15 @@ class SetSnapshotRef(_Update):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveSnapshots(_Update):
+class RemoveSnapshots(TableUpdate):
     """Forget snapshots, with their statistics; references to them must go in the same commit."""
 
     snapshot_ids: tuple[int, ...]
     action: ClassVar[str] = "remove-snapshots"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"snapshot-ids": list(self.snapshot_ids)}
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveSnapshotRef(_Update):
+class RemoveSnapshotRef(TableUpdate):
     """Drop a branch or tag."""
 
     name: str
@@ -186,40 +156,31 @@ class RemoveSnapshotRef(_Update):
 
 
 @dataclass(frozen=True, slots=True)
-class SetLocation(_Update):
+class SetLocation(TableUpdate):
     """Where new files go unless properties say otherwise."""
 
     location: str
     action: ClassVar[str] = "set-location"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"location": self.location}
-
 
 @dataclass(frozen=True, slots=True)
-class SetProperties(_Update):
+class SetProperties(TableUpdate):
     """Set table properties."""
 
     updates: Mapping[str, str]
     action: ClassVar[str] = "set-properties"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"updates": dict(self.updates)}
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveProperties(_Update):
+class RemoveProperties(TableUpdate):
     """Remove table properties; absent ones are no error."""
 
     removals: tuple[str, ...]
     action: ClassVar[str] = "remove-properties"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"removals": list(self.removals)}
-
 
 @dataclass(frozen=True, slots=True)
-class SetStatistics(_Update):
+class SetStatistics(TableUpdate):
     """Register the statistics file of its snapshot (rule 203)."""
 
     statistics: StatisticsFile
@@ -233,18 +194,15 @@ class SetStatistics(_Update):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveStatistics(_Update):
+class RemoveStatistics(TableUpdate):
     """Forget the statistics file of a snapshot."""
 
     snapshot_id: int
     action: ClassVar[str] = "remove-statistics"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"snapshot-id": self.snapshot_id}
-
 
 @dataclass(frozen=True, slots=True)
-class SetPartitionStatistics(_Update):
+class SetPartitionStatistics(TableUpdate):
     """Register the partition statistics file of its snapshot (rule 205)."""
 
     partition_statistics: PartitionStatisticsFile
@@ -257,40 +215,31 @@ class SetPartitionStatistics(_Update):
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePartitionStatistics(_Update):
+class RemovePartitionStatistics(TableUpdate):
     """Forget the partition statistics file of a snapshot."""
 
     snapshot_id: int
     action: ClassVar[str] = "remove-partition-statistics"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"snapshot-id": self.snapshot_id}
-
 
 @dataclass(frozen=True, slots=True)
-class RemovePartitionSpecs(_Update):
+class RemovePartitionSpecs(TableUpdate):
     """Forget partition specs that no manifest uses."""
 
     spec_ids: tuple[int, ...]
     action: ClassVar[str] = "remove-partition-specs"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"spec-ids": list(self.spec_ids)}
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveSchemas(_Update):
+class RemoveSchemas(TableUpdate):
     """Forget schemas that no snapshot uses."""
 
     schema_ids: tuple[int, ...]
     action: ClassVar[str] = "remove-schemas"
 
-    def _fields(self) -> dict[str, Any]:
-        return {"schema-ids": list(self.schema_ids)}
-
 
 @dataclass(frozen=True, slots=True)
-class AddEncryptionKey(_Update):
+class AddEncryptionKey(TableUpdate):
     """Add a wrapped encryption key (rule 201)."""
 
     encryption_key: EncryptedKey
@@ -301,14 +250,11 @@ class AddEncryptionKey(_Update):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveEncryptionKey(_Update):
+class RemoveEncryptionKey(TableUpdate):
     """Forget an encryption key."""
 
     key_id: str
     action: ClassVar[str] = "remove-encryption-key"
-
-    def _fields(self) -> dict[str, Any]:
-        return {"key-id": self.key_id}
 
 
 Update = (

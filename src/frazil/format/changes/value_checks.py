@@ -18,6 +18,7 @@ from frazil.format.metadata.table_metadata import EncryptedKey
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.partitions.transforms import BucketTransform, Transform, TruncateTransform
 from frazil.format.schema import Schema
+from frazil.format.schema.schema import levels_of
 from frazil.format.snapshots import OPERATIONS, Snapshot, SnapshotRef
 from frazil.format.sorting import SortOrder
 from frazil.format.types import FixedType
@@ -27,19 +28,9 @@ DEEPEST_SCHEMA: Final = 100
 """Levels that one column may nest."""
 
 
-def is_uuid(text: str) -> bool:
-    """Whether a text is a UUID in its usual form."""
-    return _UUID.fullmatch(text) is not None
-
-
-def is_long(number: int) -> bool:
-    """Whether a number has 64 bits at most."""
-    return -MAX_LONG - 1 <= number <= MAX_LONG
-
-
 def check_uuid(text: str, what: str) -> None:
     """Check that a text is a UUID; ValidationError where it is not."""
-    if not is_uuid(text):
+    if _UUID.fullmatch(text) is None:
         raise ValidationError(f"{what} is {shown_value(text)}, which is no UUID")
 
 
@@ -51,7 +42,7 @@ def check_int(number: int | None, what: str) -> None:
 
 def check_long(number: int | None, what: str) -> None:
     """Check that a number has 64 bits at most; ValidationError where it has more."""
-    if number is not None and not is_long(number):
+    if number is not None and not -MAX_LONG - 1 <= number <= MAX_LONG:
         raise ValidationError(f"{what} is {shown_value(number)}, which has more than 64 bits")
 
 
@@ -93,18 +84,14 @@ def check_ref(name: str, ref: SnapshotRef) -> None:
     check_long(ref.max_ref_age_ms, f"max-ref-age-ms of {name!r}")
 
 
-def check_schema(schema: Schema, last_column_id: int | None = None) -> None:
+def check_schema(schema: Schema) -> None:
     """Check the ids, lengths and depth of a new schema."""
     check_int(schema.schema_id, "the schema id")
-    check_int(last_column_id, "the last column id")
     for field in schema.fields_by_id.values():
         check_int(field.field_id, f"the id of the column {field.name!r}")
         if isinstance(field.field_type, FixedType):
             check_int(field.field_type.length, f"the length of the column {field.name!r}")
-    depths: dict[int, int] = {}
-    for field_id, parent in schema.parent_ids.items():
-        depths[field_id] = depths.get(parent, 0) + 1
-    deepest = max(depths.values(), default=0)
+    deepest = levels_of(schema)
     if deepest > DEEPEST_SCHEMA:
         raise ValidationError(
             f"the schema nests {deepest} levels deep; it may at most {DEEPEST_SCHEMA}"

@@ -121,7 +121,7 @@ class SchemaEvolution:
 
     def delete_column(self, name: ColumnName) -> Self:
         """Delete a column with everything in it; its id is never used again (rules 48, 51)."""
-        field_id = self._find(name, "delete")
+        field_id = self._tree.find(name, "delete")
         shown = self._tree.name_of(field_id)
         self._refuse_in_collection(field_id, "delete")
         inside = self._tree.with_descendants(field_id)
@@ -144,7 +144,7 @@ class SchemaEvolution:
 
     def rename_column(self, name: ColumnName, new_name: str) -> Self:
         """Give a column another name; ``new_name`` is its own name, without those around it."""
-        field_id = self._find(name, "rename")
+        field_id = self._tree.find(name, "rename")
         self._refuse_in_collection(field_id, "rename")
         if not new_name:
             raise EvolutionError(
@@ -168,7 +168,7 @@ class SchemaEvolution:
             default: the value of rows written from now on without one (rule 35); None for none.
             required: True as `require_column`, False as `make_column_optional`.
         """
-        field_id = self._find(name, "update")
+        field_id = self._tree.find(name, "update")
         if field_type is not None:
             self._promote(field_id, self._type_of(field_type, self._tree.name_of(field_id)))
         if doc is not _UNCHANGED:
@@ -183,12 +183,12 @@ class SchemaEvolution:
 
     def make_column_optional(self, name: ColumnName) -> Self:
         """Allow NULL in a column."""
-        self._set_required(self._find(name, "make optional"), required=False)
+        self._set_required(self._tree.find(name, "make optional"), required=False)
         return self
 
     def require_column(self, name: ColumnName) -> Self:
         """Forbid NULL in a column: incompatible unless it is added here, with a default."""
-        self._set_required(self._find(name, "require"), required=True)
+        self._set_required(self._tree.find(name, "require"), required=True)
         return self
 
     def move_first(self, name: ColumnName) -> Self:
@@ -211,7 +211,7 @@ class SchemaEvolution:
 
     def set_identifier_fields(self, *names: ColumnName) -> Self:
         """Name the columns that identify a row (rules 64, 65), in place of those so far."""
-        self._identifiers = tuple(self._find(name, "identify rows by") for name in names)
+        self._identifiers = tuple(self._tree.find(name, "identify rows by") for name in names)
         return self
 
     def union_by_name(self, other: Schema) -> Self:
@@ -247,9 +247,6 @@ class SchemaEvolution:
             raise EvolutionError(f"the schema cannot be changed so: {error}") from error
         return schema
 
-    def _find(self, name: ColumnName, action: str) -> int:
-        return self._tree.find(name, action)
-
     def _parent_of_new(self, name: ColumnName) -> tuple[int | None, str]:
         parts = tuple(name.rsplit(".", 1)) if isinstance(name, str) else tuple(name)
         if not parts or not all(isinstance(part, str) and part for part in parts):
@@ -258,7 +255,7 @@ class SchemaEvolution:
         if len(parts) == 1:
             return None, own_name
         front: ColumnName = parts[0] if isinstance(name, str) else parts[:-1]
-        parent = self._tree.struct_in(self._find(front, f"add {own_name!r} to"))
+        parent = self._tree.struct_in(self._tree.find(front, f"add {own_name!r} to"))
         if parent is None:
             raise EvolutionError(
                 f"cannot add column {own_name!r} to {front!r}: it is no struct, nor a list or map "
@@ -287,7 +284,10 @@ class SchemaEvolution:
         field_id = self._last_column_id + 1
         new_type = assign_fresh_type_ids(field.field_type, after=field_id)
         field = replace(field, field_id=field_id, field_type=new_type)
-        self._check_defaults_of(field)
+        try:
+            check_new_defaults(Schema((field,)).fields_by_id.values())
+        except ValidationError as error:
+            raise EvolutionError(f"cannot add column {field.name!r}: {error}") from error
         inside = self._tree.insert(parent, field)
         self._last_column_id = max(inside)
         self._added |= inside
@@ -299,12 +299,6 @@ class SchemaEvolution:
             raise EvolutionError(
                 f"{field_type!r} is not a type for column {name!r}: {error}"
             ) from error
-
-    def _check_defaults_of(self, field: NestedField) -> None:
-        try:
-            check_new_defaults(Schema((field,)).fields_by_id.values())
-        except ValidationError as error:
-            raise EvolutionError(f"cannot add column {field.name!r}: {error}") from error
 
     def _default_of(self, name: str, field_type: IcebergType, default: Any) -> Any:
         if default is None:
@@ -389,14 +383,14 @@ class SchemaEvolution:
         self._updated.add(field_id)
 
     def _find_movable(self, name: ColumnName) -> int:
-        field_id = self._find(name, "move")
+        field_id = self._tree.find(name, "move")
         self._refuse_in_collection(field_id, "move")
         self._refuse_map_key(field_id, "move")
         return field_id
 
     def _move_beside(self, name: ColumnName, other: ColumnName, side: str, offset: int) -> None:
         field_id = self._find_movable(name)
-        other_id = self._find(other, f"move {self._tree.name_of(field_id)!r} {side}")
+        other_id = self._tree.find(other, f"move {self._tree.name_of(field_id)!r} {side}")
         shown, beside = self._tree.name_of(field_id), self._tree.name_of(other_id)
         if field_id == other_id:
             raise EvolutionError(f"cannot move column {shown!r} {side} itself")

@@ -145,7 +145,11 @@ _LIST_FIRST_ROW_ID = _optional_field(
 def data_file_fields(version: int, partition_type: StructType) -> tuple[NestedField, ...]:
     """The fields of `data_file` that a version writes (rules 114-115)."""
     _check(version)
-    optional_partition = StructType(tuple(_as_optional(f) for f in partition_type.fields))
+    optional_partition = StructType(
+        tuple(
+            NestedField(f.field_id, f.name, f.field_type, doc=f.doc) for f in partition_type.fields
+        )
+    )
     partition = _required_field(
         102,
         "partition",
@@ -197,10 +201,6 @@ def manifest_list_fields(version: int) -> tuple[NestedField, ...]:
 def manifest_list_schema(version: int) -> AvroSchema:
     """The Avro schema of a manifest list; UnsupportedVersionError for an unknown version."""
     return record_schema("manifest_file", manifest_list_fields(version))
-
-
-def _as_optional(field: NestedField) -> NestedField:
-    return NestedField(field.field_id, field.name, field.field_type, doc=field.doc)
 
 
 def _check(version: int) -> None:

@@ -24,6 +24,7 @@ from frazil.format.metadata.table_metadata import (
 )
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
+from frazil.format.schema.schema import levels_of
 from frazil.format.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.format.snapshots.json_form import (
     is_snapshot,
@@ -116,7 +117,13 @@ def metadata_from_json(
     schemas, current_schema_id = _read_schemas(fields, version)
     for schema in schemas:
         _check_32_bits(fields, "schemas", (schema.schema_id, *schema.field_ids))
-        _check_depth(fields, schema)
+        levels = levels_of(schema)
+        if levels > _DEEPEST:
+            raise fields.error_of(
+                "schemas",
+                f"the schema {schema.schema_id} nests {levels} levels deep; at most"
+                f" {_DEEPEST} can be read",
+            )
     specs, default_spec_id = _read_specs(fields, version)
     for spec in specs:
         ids = (field.field_id for field in spec.fields)
@@ -401,15 +408,3 @@ def _check_32_bits(fields: JsonObject, name: str, ids: Iterable[int]) -> None:
     for one in ids:
         if not -MAX_INT - 1 <= one <= MAX_INT:
             raise fields.error_of(name, f"the id {one} has more than 32 bits")
-
-
-def _check_depth(fields: JsonObject, schema: Schema) -> None:
-    depths: dict[int, int] = {}
-    for field_id, parent in schema.parent_ids.items():
-        depths[field_id] = depths.get(parent, 0) + 1
-    if depths and max(depths.values()) > _DEEPEST:
-        raise fields.error_of(
-            "schemas",
-            f"the schema {schema.schema_id} nests {max(depths.values())} levels deep; at most"
-            f" {_DEEPEST} can be read",
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from frazil.errors import NoSuchRefError, NoSuchSnapshotError, ValidationError
 from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
@@ -20,6 +21,8 @@ from frazil.format.snapshots import (
 )
 from frazil.format.sorting import UNSORTED, SortOrder
 from frazil.format.values.civil import NANOS_PER_MILLI, format_timestamp
+
+T = TypeVar("T")
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 DEFAULT_FORMAT_VERSION = 2
@@ -103,6 +106,14 @@ class TableMetadata:
         return self.snapshots_by_id
 
     @property
+    def statistics_paths(self) -> tuple[str, ...]:
+        """Where statistics files lie, of tables and of partitions."""
+        return (
+            *(file.statistics_path for file in self.statistics),
+            *(file.statistics_path for file in self.partition_statistics),
+        )
+
+    @property
     def schema(self) -> Schema:
         """The current schema."""
         return self.schema_by_id(self.current_schema_id)
@@ -126,12 +137,7 @@ class TableMetadata:
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """The schema of that id; ValidationError where there is none."""
-        try:
-            return self.schemas_by_id[schema_id]
-        except KeyError:
-            raise ValidationError(
-                f"the table has no schema {schema_id}; it has {sorted(self.schemas_by_id)}"
-            ) from None
+        return _held(self.schemas_by_id, schema_id, "schema")
 
     def as_added(self, schema: Schema) -> Schema:
         """Return the schema under the id that it has in the table, or that it gets when added."""
@@ -142,12 +148,7 @@ class TableMetadata:
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
         """The partition spec of that id; ValidationError where there is none."""
-        try:
-            return self.specs_by_id[spec_id]
-        except KeyError:
-            raise ValidationError(
-                f"the table has no partition spec {spec_id}; it has {sorted(self.specs_by_id)}"
-            ) from None
+        return _held(self.specs_by_id, spec_id, "partition spec")
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
         """The sort order of that id; ValidationError where there is none.
@@ -156,12 +157,7 @@ class TableMetadata:
         """
         if order_id == UNSORTED.order_id:
             return UNSORTED
-        try:
-            return self.sort_orders_by_id[order_id]
-        except KeyError:
-            raise ValidationError(
-                f"the table has no sort order {order_id}; it has {sorted(self.sort_orders_by_id)}"
-            ) from None
+        return _held(self.sort_orders_by_id, order_id, "sort order")
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot:
         """The snapshot of that id; NoSuchSnapshotError where it is unknown or expired."""
@@ -233,6 +229,12 @@ class TableMetadata:
         if self.format_version == 1:
             return INITIAL_SEQUENCE_NUMBER
         return self.last_sequence_number + 1
+
+
+def _held(held: Mapping[int, T], wanted: int, what: str) -> T:
+    if wanted not in held:
+        raise ValidationError(f"the table has no {what} {wanted}; it has {sorted(held)}")
+    return held[wanted]
 
 
 def _shown_time(timestamp_ms: int) -> str:

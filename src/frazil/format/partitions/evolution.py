@@ -55,24 +55,25 @@ class PartitionEvolution:
         self._schema = schema
         self._specs = tuple(specs)
         self._spec = self._default_spec(default_spec_id)
-        self._last_partition_id = max(
+        self.last_partition_id = max(
             last_partition_id, *(spec.last_assigned_field_id for spec in self._specs)
         )
+        """The highest partition field id that is assigned, new fields included."""
         self._format_version = format_version
         self._case_sensitive = case_sensitive
         self._added: list[PartitionField] = []
         self._removed: set[int] = set()
         self._renamed: dict[int, str] = {}
 
-    @property
-    def last_partition_id(self) -> int:
-        """The highest partition field id that is assigned, new fields included."""
-        return self._last_partition_id
-
     def add_field(self, expr: str | PartitionExpr, *, name: str | None = None) -> Self:
-        """Partition by one more transform, as ``"day(ts)"``; the name is as Java's by default.
+        """Partition by one more transform: `"day(ts)"`, `"bucket(16, id)"`, `"country"`.
 
-        From version 2 on, a field that an earlier spec had comes back under its id (rule 74).
+        The name is as Java's by default. From version 2 on, a field that an earlier spec had comes
+        back under its id (rule 74).
+
+        Raises:
+            EvolutionError: the spec has such a field or such a name already.
+            ValidationError: the column is missing or of a wrong type.
         """
         parsed = parse_partition_expr(expr) if isinstance(expr, str) else expr
         wanted = name or parsed.name
@@ -103,7 +104,7 @@ class PartitionEvolution:
         return self
 
     def remove_field(self, name_or_expr: str) -> Self:
-        """Stop partitioning by a field, given by its name or as ``"day(ts)"``."""
+        """Stop partitioning by a field, by name or as `"day(ts)"`; EvolutionError if unknown."""
         field = self._find(name_or_expr)
         if field in self._added:
             raise EvolutionError(f"the field {field.name!r} is being added; leave the adding out")
@@ -115,7 +116,10 @@ class PartitionEvolution:
         return self
 
     def rename_field(self, name: str, new_name: str) -> Self:
-        """Give a field another name; its id stays."""
+        """Give a field another name; its id stays.
+
+        EvolutionError if it is unknown or the new name is taken.
+        """
         field = self._spec.field_by_name(name)
         if any(added.name == name for added in self._added):
             raise EvolutionError(f"the field {name!r} is being added; add it under {new_name!r}")
@@ -131,7 +135,7 @@ class PartitionEvolution:
         return self
 
     def apply(self) -> PartitionSpec:
-        """The spec that results: an existing one where it is equivalent (rule 73), or a new one."""
+        """Return the spec that results: an equivalent one of before (rule 73), or a new one."""
         kept: list[PartitionField] = []
         for field in self._spec.fields:
             named = replace(field, name=self._renamed.get(field.field_id, field.name))
@@ -191,11 +195,11 @@ class PartitionEvolution:
         return None
 
     def _new_field(self, source_id: int, transform: Transform, name: str | None) -> PartitionField:
-        self._last_partition_id += 1
+        self.last_partition_id += 1
         column = self._schema.find_column_name(source_id) or ""
         return PartitionField(
             source_ids=(source_id,),
-            field_id=self._last_partition_id,
+            field_id=self.last_partition_id,
             transform=transform,
             name=name or evolved_field_name(transform, column),
         )

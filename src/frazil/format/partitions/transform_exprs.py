@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from frazil.errors import ValidationError
 from frazil.format.partitions.transforms import (
+    PARAMETRIC,
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -33,11 +34,9 @@ _PLAIN: dict[str, Transform] = {
     "date_hour": HourTransform(),
     "void": VoidTransform(),
 }
-_PARAMETRIC: dict[str, type[BucketTransform] | type[TruncateTransform]] = {
-    "bucket": BucketTransform,
-    "truncate": TruncateTransform,
-}
-_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\W\d][\w$]*)|(\d+)|([(),.]))")
+_TOKEN = re.compile(
+    r"\s*(?:`(?P<name>(?:[^`]|``)+)`|(?P<word>[^\W\d][\w$]*)|(?P<number>\d+)|(?P<mark>[(),.]))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +108,8 @@ def _tokens(text: str) -> list[_Token]:
                 f"{text!r} is not a column or a transform of one: it is not clear what "
                 f"{text[position:].strip()!r} means; write names with other signs in backticks"
             )
-        quoted, word, number, mark = match.groups()
-        if quoted is not None:
-            tokens.append(_Token("name", quoted.replace("``", "`")))
-        elif word is not None:
-            tokens.append(_Token("word", word))
-        elif number is not None:
-            tokens.append(_Token("number", number))
-        else:
-            tokens.append(_Token("mark", mark))
+        kind = str(match.lastgroup)
+        tokens.append(_Token(kind, match[kind].replace("``", "`")))
         position = match.end()
     return tokens
 
@@ -163,8 +155,8 @@ class _Parser:
         return self._transform(function, parameters, columns), columns[0]
 
     def _transform(self, function: str, parameters: list[int], columns: list[str]) -> Transform:
-        if function not in _PLAIN and function not in _PARAMETRIC:
-            known = ", ".join([*_PLAIN, *_PARAMETRIC])
+        if function not in _PLAIN and function not in PARAMETRIC:
+            known = ", ".join([*_PLAIN, *PARAMETRIC])
             raise self._wrong(f"there is no transform {function!r}; there are {known}")
         if len(columns) != 1:
             raise self._wrong(f"{function} takes one column, not {len(columns)}")
@@ -174,7 +166,7 @@ class _Parser:
             return _PLAIN[function]
         if len(parameters) != 1:
             raise self._wrong(f"{function} takes one number, not {len(parameters)}")
-        return _PARAMETRIC[function](parameters[0])
+        return PARAMETRIC[function](parameters[0])
 
     def _column(self) -> str:
         parts = [self._take("name", "word")]

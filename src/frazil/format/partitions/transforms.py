@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.types import (
@@ -32,19 +32,24 @@ class Transform(ABC):
     """
 
     __slots__ = ()
+    name: ClassVar[str] = ""
+    preserves_order: ClassVar[bool] = False
+    """True where a <= b gives apply(a) <= apply(b)."""
+    _result: ClassVar[IcebergType | None] = None
+    """The type of every result, unless it is the source's."""
 
-    @abstractmethod
     def can_transform(self, source_type: IcebergType) -> bool:
         """True where the transform takes values of the type (rules 77-80, 82)."""
+        return self.name in form_of(source_type).transforms
 
     def result_type(self, source_type: IcebergType) -> IcebergType:
         """The type of the result."""
         self.check(source_type)
-        return self._result_type(source_type)
+        return self._result or source_type
 
     def result_type_of_dropped_source(self) -> IcebergType:
         """The type of the result where the source column is gone; unknown unless it is fixed."""
-        return UnknownType()
+        return self._result or UnknownType()
 
     def apply(self, source_type: IcebergType, value: Any) -> Any:
         """The result for one value of the source type."""
@@ -60,17 +65,12 @@ class Transform(ABC):
         """A result as in partition paths (rules 307, 312): ``2024-01-31-10`` for an hour."""
         return human.human_value(result_type, value)
 
-    @property
-    def preserves_order(self) -> bool:
-        """True where a <= b gives apply(a) <= apply(b)."""
-        return False
-
     def satisfies_order_of(self, other: Transform) -> bool:
         """True where rows in the order of this result are in the order of the other's, too."""
         return self == other
 
-    def _result_type(self, source_type: IcebergType) -> IcebergType:
-        return source_type
+    def __str__(self) -> str:
+        return self.name
 
     @abstractmethod
     def _apply(self, source_type: IcebergType, value: Any) -> Any:
@@ -81,12 +81,8 @@ class Transform(ABC):
 class IdentityTransform(Transform):
     """The value itself (rule 77)."""
 
-    def can_transform(self, source_type: IcebergType) -> bool:
-        return "identity" in form_of(source_type).transforms
-
-    @property
-    def preserves_order(self) -> bool:
-        return True
+    name: ClassVar[str] = "identity"
+    preserves_order: ClassVar[bool] = True
 
     def satisfies_order_of(self, other: Transform) -> bool:
         return other.preserves_order
@@ -94,27 +90,17 @@ class IdentityTransform(Transform):
     def _apply(self, source_type: IcebergType, value: Any) -> Any:
         return value
 
-    def __str__(self) -> str:
-        return "identity"
-
 
 @dataclass(frozen=True, slots=True)
 class BucketTransform(Transform):
     """The hash of the value modulo ``buckets`` (rules 78, 84)."""
 
     buckets: int
+    name: ClassVar[str] = "bucket"
+    _result: ClassVar[IcebergType | None] = IntegerType()
 
     def __post_init__(self) -> None:
         _check_parameter("the number of buckets", self.buckets)
-
-    def can_transform(self, source_type: IcebergType) -> bool:
-        return "bucket" in form_of(source_type).transforms
-
-    def result_type_of_dropped_source(self) -> IcebergType:
-        return IntegerType()
-
-    def _result_type(self, source_type: IcebergType) -> IcebergType:
-        return IntegerType()
 
     def _apply(self, source_type: IcebergType, value: Any) -> int:
         return (bucket_hash(source_type, value) & 0x7FFFFFFF) % self.buckets
@@ -132,16 +118,11 @@ class TruncateTransform(Transform):
     """
 
     width: int
+    name: ClassVar[str] = "truncate"
+    preserves_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_parameter("the width of truncate", self.width)
-
-    def can_transform(self, source_type: IcebergType) -> bool:
-        return "truncate" in form_of(source_type).transforms
-
-    @property
-    def preserves_order(self) -> bool:
-        return True
 
     def _apply(self, source_type: IcebergType, value: Any) -> Any:
         if form_of(source_type).meaning == "integer":
@@ -159,31 +140,16 @@ class TruncateTransform(Transform):
 class TimeTransform(Transform):
     """The base of year, month, day and hour: units since 1970, rounded down (rules 80, 89)."""
 
-    name: ClassVar[str] = ""
     fineness: ClassVar[int] = 0
+    preserves_order: ClassVar[bool] = True
+    _result: ClassVar[IcebergType | None] = IntegerType()
     _human: ClassVar[Callable[[int], str]] = staticmethod(str)
-
-    def can_transform(self, source_type: IcebergType) -> bool:
-        return self.name in form_of(source_type).transforms
-
-    @property
-    def preserves_order(self) -> bool:
-        return True
 
     def satisfies_order_of(self, other: Transform) -> bool:
         return isinstance(other, TimeTransform) and other.fineness <= self.fineness
 
-    def result_type_of_dropped_source(self) -> IcebergType:
-        return IntegerType()
-
     def human_string(self, result_type: IcebergType, value: Any) -> str:
         return "null" if value is None else type(self)._human(value)
-
-    def _result_type(self, source_type: IcebergType) -> IcebergType:
-        return IntegerType()
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +183,8 @@ class DayTransform(TimeTransform):
 
     name: ClassVar[str] = "day"
     fineness: ClassVar[int] = 3
+    _result: ClassVar[IcebergType | None] = DateType()
     _human: ClassVar[Callable[[int], str]] = staticmethod(human.human_day)
-
-    def result_type_of_dropped_source(self) -> IcebergType:
-        return DateType()
-
-    def _result_type(self, source_type: IcebergType) -> IcebergType:
-        return DateType()
 
     def _apply(self, source_type: IcebergType, value: Any) -> int:
         return _days(source_type, value)
@@ -245,6 +206,8 @@ class HourTransform(TimeTransform):
 class VoidTransform(Transform):
     """Always null: what is left of a field that v1 dropped (rules 82, 90)."""
 
+    name: ClassVar[str] = "void"
+
     def can_transform(self, source_type: IcebergType) -> bool:
         return True
 
@@ -253,9 +216,6 @@ class VoidTransform(Transform):
 
     def _apply(self, source_type: IcebergType, value: Any) -> None:
         return None
-
-    def __str__(self) -> str:
-        return "void"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +252,11 @@ _NAMED: dict[str, Transform] = {
         VoidTransform(),
     )
 }
-_PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d+)\s*\]", re.IGNORECASE)
+PARAMETRIC: Final[dict[str, type[BucketTransform] | type[TruncateTransform]]] = {
+    each.name: each for each in (BucketTransform, TruncateTransform)
+}
+"""The transforms that take a number, by their names."""
+_WITH_NUMBER = re.compile(r"(bucket|truncate)\s*\[\s*(\d+)\s*\]", re.IGNORECASE)
 
 
 def parse_transform(text: str) -> Transform:
@@ -300,13 +264,10 @@ def parse_transform(text: str) -> Transform:
     named = _NAMED.get(text.strip().lower())
     if named is not None:
         return named
-    match = _PARAMETRIC.fullmatch(text.strip())
+    match = _WITH_NUMBER.fullmatch(text.strip())
     if match is None:
         return UnknownTransform(text)
-    parameter = int(match[2])
-    if match[1].lower() == "bucket":
-        return BucketTransform(parameter)
-    return TruncateTransform(parameter)
+    return PARAMETRIC[match[1].lower()](int(match[2]))
 
 
 def _check_parameter(what: str, parameter: int) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Final
 
 from frazil.format.types import IcebergType
 
@@ -28,6 +31,10 @@ class Op(StrEnum):
         """The same comparison with its two sides exchanged."""
         return _FLIPPED[self]
 
+    def compare(self, left: Any, right: Any) -> Any:
+        """What Python's own comparison of two values tells, or of columns of them."""
+        return _COMPARED[self](left, right)
+
 
 _NEGATED = {
     Op.EQ: Op.NE,
@@ -44,6 +51,16 @@ _FLIPPED = {
     Op.GT: Op.LT,
     Op.LE: Op.GE,
     Op.GE: Op.LE,
+}
+
+
+_COMPARED: Final[dict[Op, Callable[[Any, Any], Any]]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
 }
 
 

@@ -34,9 +34,16 @@ _OPS: Final = {
     Op.GT: "gt",
     Op.GE: "gt-eq",
 }
-_UNARY: Final = {IsNull: "is-null", NotNull: "not-null", IsNaN: "is-nan", NotNaN: "not-nan"}
-_SETS: Final = {In: "in", NotIn: "not-in"}
-_PREFIXES: Final = {StartsWith: "starts-with", NotStartsWith: "not-starts-with"}
+_NAMES: Final[dict[type[Leaf], str]] = {
+    IsNull: "is-null",
+    NotNull: "not-null",
+    IsNaN: "is-nan",
+    NotNaN: "not-nan",
+    In: "in",
+    NotIn: "not-in",
+    StartsWith: "starts-with",
+    NotStartsWith: "not-starts-with",
+}
 
 
 def without_values(where: Expression) -> Any:
@@ -55,17 +62,12 @@ def _leaf(node: Expression) -> Any:
     if not isinstance(node, Leaf):
         return not isinstance(node, AlwaysFalse)
     term = ".".join(node.ref.parts)
-    kind = type(node)
     if isinstance(node, Comparison):
         return {"type": _OPS[node.op], "term": term, "value": _kind_of(node.literal)}
+    told = {"type": _NAMES[type(node)], "term": term}
     if isinstance(node, In | NotIn):
-        kinds = list(dict.fromkeys(_kind_of(value) for value in node.values))
-        return {"type": _SETS[type(node)], "term": term, "values": kinds}
-    if kind in _UNARY:
-        return {"type": _UNARY[kind], "term": term}
-    if kind in _PREFIXES:
-        return {"type": _PREFIXES[kind], "term": term, "value": "(text)"}
-    return True
+        return {**told, "values": list(dict.fromkeys(map(_kind_of, node.values)))}
+    return {**told, "value": "(text)"} if isinstance(node, StartsWith | NotStartsWith) else told
 
 
 def _combine_parts(node: Expression, parts: list[Any]) -> Any:

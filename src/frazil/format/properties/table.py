@@ -5,7 +5,8 @@ The names, meanings and bounds are the Java runtime's. Other properties are stor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from frazil.errors import ConfigurationError, ValidationError
@@ -18,6 +19,7 @@ from frazil.format.properties.kinds import (
     SHARE,
     TEXT,
     ColumnProperty,
+    Kind,
     Property,
     one_of,
     optional,
@@ -231,9 +233,15 @@ def check_properties(
             raise ValidationError(
                 f"property {name} is {text!r}; property values are strings, write {str(text)!r}"
             )
-    problems = [problem for name, text in changes.items() if (problem := _problem(name, text))]
+    checks = [
+        partial(value_of, kind, name, text)
+        for name, text in changes.items()
+        for kind in _kinds_of(name)
+    ]
+    problems = [problem for check in checks if (problem := _problem_of(check))]
     if not problems and {PARQUET_LEVEL.name, PARQUET_CODEC.name} & changes.keys():
-        problems += _level_problems({**(current or {}), **changes})
+        problem = _problem_of(partial(parquet_level, {**(current or {}), **changes}))
+        problems = [problem] if problem else []
     if problems:
         raise ConfigurationError("; ".join(problems))
 
@@ -276,23 +284,16 @@ def stored_properties(properties: Mapping[str, str]) -> tuple[dict[str, str], in
         raise ValidationError(str(error)) from None
 
 
-def _problem(name: str, text: str) -> str | None:
-    known = PROPERTIES.get(name)
-    kind = known.kind if known is not None else None
-    for each in COLUMN_PROPERTIES:
-        if name.startswith(each.prefix):
-            kind = each.kind
+def _kinds_of(name: str) -> list[Kind[Any]]:
+    """What a property is of, if it is known."""
+    if name in PROPERTIES:
+        return [PROPERTIES[name].kind]
+    return [each.kind for each in COLUMN_PROPERTIES if name.startswith(each.prefix)]
+
+
+def _problem_of(check: Callable[[], object]) -> str | None:
     try:
-        if kind is not None:
-            value_of(kind, name, text)
+        check()
     except ConfigurationError as error:
         return str(error)
     return None
-
-
-def _level_problems(properties: Mapping[str, str]) -> list[str]:
-    try:
-        parquet_level(properties)
-    except ConfigurationError as error:
-        return [str(error)]
-    return []

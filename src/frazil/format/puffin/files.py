@@ -120,8 +120,15 @@ class PuffinBuilder:
 
     def to_bytes(self) -> bytes:
         """The whole file."""
-        footer = PuffinFooter(blobs=tuple(self._blobs), properties=self._properties)
-        return b"".join((*self._parts, _footer_to_bytes(footer)))
+        footer = without_nulls(
+            {
+                "blobs": [_blob_to_json(blob) for blob in self._blobs],
+                "properties": self._properties or None,
+            }
+        )
+        payload = json.dumps(footer, separators=(",", ":"), ensure_ascii=False).encode()
+        tail = struct.pack("<iI", len(payload), 0)
+        return b"".join((*self._parts, MAGIC, payload, tail, MAGIC))
 
 
 def puffin_footer_size(tail: bytes, *, file: str | None = None) -> int:
@@ -250,14 +257,3 @@ def _blob_to_json(blob: PuffinBlob) -> dict[str, Any]:
             "properties": dict(blob.properties) or None,
         }
     )
-
-
-def _footer_to_bytes(footer: PuffinFooter) -> bytes:
-    value = without_nulls(
-        {
-            "blobs": [_blob_to_json(blob) for blob in footer.blobs],
-            "properties": dict(footer.properties) or None,
-        }
-    )
-    payload = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-    return MAGIC + payload + struct.pack("<iI", len(payload), 0) + MAGIC

@@ -263,12 +263,9 @@ def _with_names(
 
 
 def _mapped_fields(fields: Iterable[NestedField]) -> tuple[MappedField, ...]:
-    return tuple(_mapped_field(nested) for nested in fields)
-
-
-def _mapped_field(nested: NestedField) -> MappedField:
-    return MappedField(
-        (nested.name,), nested.field_id, _mapped_fields(fields_inside(nested.field_type))
+    return tuple(
+        MappedField((each.name,), each.field_id, _mapped_fields(fields_inside(each.field_type)))
+        for each in fields
     )
 
 

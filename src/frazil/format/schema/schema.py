@@ -264,17 +264,15 @@ def check_identifier_fields(index: SchemaIndex, field_ids: Iterable[int]) -> Non
         field = index.fields.get(field_id)
         if field is None:
             raise ValidationError(f"there is no column of id {field_id} to identify rows by")
-        name = ".".join(index.paths[field_id])
-        if not isinstance(field.field_type, PrimitiveType):
-            raise ValidationError(
-                f"{name!r} cannot identify rows: {field.field_type} is not a primitive"
-            )
-        if field.optional:
-            raise ValidationError(f"{name!r} cannot identify rows: it is optional")
-        if isinstance(field.field_type, FloatType | DoubleType):
-            raise ValidationError(f"{name!r} cannot identify rows: it is a floating number")
-        if field_id in index.in_collections:
-            raise ValidationError(f"{name!r} cannot identify rows: it is in a list or a map")
+        name, kind = ".".join(index.paths[field_id]), field.field_type
+        for is_wrong, why in (
+            (not isinstance(kind, PrimitiveType), f"{kind} is not a primitive"),
+            (field.optional, "it is optional"),
+            (isinstance(kind, FloatType | DoubleType), "it is a floating number"),
+            (field_id in index.in_collections, "it is in a list or a map"),
+        ):
+            if is_wrong:
+                raise ValidationError(f"{name!r} cannot identify rows: {why}")
         parent = index.parents.get(field_id)
         while parent is not None:
             if index.fields[parent].optional:
@@ -326,6 +324,14 @@ def _check_defaults(field: NestedField, name: str) -> None:
                 f"the {kind} default of the struct {name!r} must be null or empty; give its "
                 "fields defaults of their own"
             )
+
+
+def levels_of(schema: Schema) -> int:
+    """How deep its columns nest; 0 where none does."""
+    depths: dict[int, int] = {}
+    for field_id, parent in schema.parent_ids.items():
+        depths[field_id] = depths.get(parent, 0) + 1
+    return max(depths.values(), default=0)
 
 
 # -- the fields by id and by name ------------------------------------------------------------------

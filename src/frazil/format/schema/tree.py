@@ -127,10 +127,9 @@ class SchemaTree:
 
     def child_named(self, parent: int | None, name: str) -> int | None:
         """The id of the direct field of that name."""
-        for child in self._children.get(parent, ()):
-            if self._key(self._fields[child].name) == self._key(name):
-                return child
-        return None
+        children = self._children.get(parent, ())
+        wanted = self._key(name)
+        return next((i for i in children if self._key(self._fields[i].name) == wanted), None)
 
     def collection_of(self, field_id: int) -> str | None:
         """``list 'a'`` or ``map 'a'`` where the field is an element, key or value; else None."""

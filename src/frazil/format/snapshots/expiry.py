@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from frazil.errors import ValidationError
 from frazil.format.properties.table import MAX_REF_AGE, MAX_SNAPSHOT_AGE, MIN_SNAPSHOTS
 from frazil.format.snapshots.model import MAIN_BRANCH, Snapshot, SnapshotRef
-
-
-class SnapshotHistory(Protocol):
-    """What expiry needs to know of a table; `TableMetadata` is one."""
-
-    @property
-    def snapshots(self) -> Sequence[Snapshot]:
-        """Every snapshot that is kept."""
-
-    @property
-    def refs(self) -> Mapping[str, SnapshotRef]:
-        """Branches and tags, `main` among them."""
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """The table's properties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +19,9 @@ class Expired:
 
 
 def snapshots_to_expire(
-    history: SnapshotHistory,
+    snapshots: Sequence[Snapshot],
+    refs: Mapping[str, SnapshotRef],
+    properties: Mapping[str, str],
     *,
     now_ms: int,
     older_than_ms: int | None = None,
@@ -53,19 +38,18 @@ def snapshots_to_expire(
     less the table's maximum snapshot age. `retain_last`: a number in place of the table's minimum
     of snapshots to keep.
     """
-    properties = history.properties
     if retain_last is not None and retain_last < 1:
         raise ValidationError(f"at least 1 snapshot is retained, asked for was {retain_last}")
     oldest_ms = now_ms - MAX_SNAPSHOT_AGE.of(properties) if older_than_ms is None else older_than_ms
     minimum = MIN_SNAPSHOTS.of(properties) if retain_last is None else retain_last
-    held = {snapshot.snapshot_id: snapshot for snapshot in history.snapshots}
-    refs = dict(_retained_refs(history, held, now_ms))
-    heads = {ref.snapshot_id for ref in refs.values()}
+    held = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
+    retained = dict(_retained_refs(refs, MAX_REF_AGE.of(properties), held, now_ms))
+    heads = {ref.snapshot_id for ref in retained.values()}
     named = set(snapshot_ids)
-    _check_not_referenced(named, refs)
+    _check_not_referenced(named, retained)
 
     kept, reached = set(heads), set(heads)
-    for ref in refs.values():
+    for ref in retained.values():
         if not ref.is_branch:
             continue
         branch_oldest = (
@@ -88,17 +72,16 @@ def snapshots_to_expire(
     kept -= named
     return Expired(
         snapshot_ids=tuple(snapshot_id for snapshot_id in held if snapshot_id not in kept),
-        refs=tuple(name for name in history.refs if name not in refs),
+        refs=tuple(name for name in refs if name not in retained),
     )
 
 
 def _retained_refs(
-    history: SnapshotHistory, held: Mapping[int, Snapshot], now_ms: int
+    refs: Mapping[str, SnapshotRef], longest_ms: int, held: Mapping[int, Snapshot], now_ms: int
 ) -> Iterator[tuple[str, SnapshotRef]]:
-    default = MAX_REF_AGE.of(history.properties)
-    for name, ref in history.refs.items():
+    for name, ref in refs.items():
         snapshot = held.get(ref.snapshot_id)
-        limit = default if ref.max_ref_age_ms is None else ref.max_ref_age_ms
+        limit = longest_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
         if name == MAIN_BRANCH or (
             snapshot is not None and now_ms - snapshot.timestamp_ms <= limit
         ):

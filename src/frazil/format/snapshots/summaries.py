@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -76,18 +77,16 @@ class SummaryBuilder:
         self._schema = schema
         self._partition_limit = partition_limit
         self._properties: dict[str, str] = {}
-        self._counts = _Counts()
+        self._counts = Counter[str]()
         self._partitions: dict[tuple[Any, ...], _Partition] = {}
 
     def add_file(self, file: DataFile) -> None:
         """Count a file that the snapshot adds."""
-        self._counts.add(file)
-        self._partition_of(file).counts.add(file)
+        self._count(file, "added")
 
     def remove_file(self, file: DataFile) -> None:
         """Count a file that the snapshot removes."""
-        self._counts.remove(file)
-        self._partition_of(file).counts.remove(file)
+        self._count(file, "removed")
 
     def set(self, key: str, value: str | int) -> None:
         """Set a property of the summary, such as `engine-name` or `manifests-created`."""
@@ -106,7 +105,7 @@ class SummaryBuilder:
         summary = {
             "operation": operation,
             **self._properties,
-            **self._counts.summary(),
+            **_as_texts(self._counts),
             CHANGED_PARTITION_COUNT: str(len(self._partitions)),
         }
         if 0 < len(self._partitions) <= self._partition_limit:
@@ -114,55 +113,36 @@ class SummaryBuilder:
             summary.update(self._partition_summaries())
         return {**summary, **_totals(summary, previous)}
 
-    def _partition_of(self, file: DataFile) -> _Partition:
+    def _count(self, file: DataFile, direction: str) -> None:
         key = (file.spec_id, *partition_key(file.partition))
-        partition = self._partitions.get(key)
-        if partition is None:
-            partition = self._partitions[key] = _Partition(file.spec_id, file.partition, _Counts())
-        return partition
+        if key not in self._partitions:
+            self._partitions[key] = _Partition(file.spec_id, file.partition, Counter())
+        kinds, rows = _keys_of(file)
+        numbers = {**dict.fromkeys(kinds, 1), rows: file.record_count}
+        for what, number in {**numbers, "files-size": file.size_in_bytes}.items():
+            way = "deleted" if direction == "removed" and what in _DELETED else direction
+            for counts in (self._counts, self._partitions[key].counts):
+                counts[f"{way}-{what}"] += number
 
     def _partition_summaries(self) -> dict[str, str]:
         merged: dict[str, str] = {}
         for partition in self._partitions.values():
             spec = self._specs[partition.spec_id]
             path = spec.partition_path(self._schema, partition.values)
-            counts = partition.counts.summary()
+            counts = _as_texts(partition.counts)
             merged[f"{PARTITION_PREFIX}{path}"] = ",".join(f"{k}={v}" for k, v in counts.items())
         return merged
-
-
-class _Counts:
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-
-    def add(self, file: DataFile) -> None:
-        self._file(file, "added")
-
-    def remove(self, file: DataFile) -> None:
-        self._file(file, "removed")
-
-    def count(self, direction: str, what: str, number: int) -> None:
-        if direction == "removed" and what in _DELETED:
-            direction = "deleted"
-        key = f"{direction}-{what}"
-        self._counts[key] = self._counts.get(key, 0) + number
-
-    def _file(self, file: DataFile, direction: str) -> None:
-        kinds, rows = _keys_of(file)
-        for kind in kinds:
-            self.count(direction, kind, 1)
-        self.count(direction, rows, file.record_count)
-        self.count(direction, "files-size", file.size_in_bytes)
-
-    def summary(self) -> dict[str, str]:
-        return {key: str(number) for key, number in self._counts.items() if number > 0}
 
 
 @dataclass(slots=True)
 class _Partition:
     spec_id: int
     values: tuple[Any, ...]
-    counts: _Counts
+    counts: Counter[str]
+
+
+def _as_texts(counts: Counter[str]) -> dict[str, str]:
+    return {key: str(number) for key, number in counts.items() if number > 0}
 
 
 def _keys_of(file: DataFile) -> tuple[tuple[str, ...], str]:

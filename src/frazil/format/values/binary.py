@@ -42,7 +42,7 @@ def from_bytes(value_type: IcebergType, raw: bytes) -> Any:
         case _, "boolean":
             return raw != b"\x00"
         case _, "int" | "long":
-            number = _signed_integer(raw)
+            number = int.from_bytes(raw, "little", signed=True)
             is_day = len(raw) == 4 and form.promoted_from == "date"
             return number * form.units_per_day if is_day else number
         case _, "float" | "double":
@@ -89,10 +89,6 @@ def _to_bytes(value_type: IcebergType, value: Any) -> bytes:
                 raise ValueError("it has another scale")
             return minimal_bytes(unscaled_value(value))
     raise UnsupportedError(f"a value of type {value_type} has no single-value bytes")
-
-
-def _signed_integer(raw: bytes) -> int:
-    return int.from_bytes(raw, "little", signed=True)
 
 
 def _check_length(value_type: IcebergType, raw: bytes, *lengths: int) -> None:

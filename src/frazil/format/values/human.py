@@ -9,6 +9,7 @@ from typing import Any
 from frazil.format.types import IcebergType
 from frazil.format.types.forms import form_of
 from frazil.format.values import civil
+from frazil.format.values.floats import nearest_single, word_unless_finite
 
 
 def human_value(value_type: IcebergType, value: Any) -> str:
@@ -26,39 +27,37 @@ def human_value(value_type: IcebergType, value: Any) -> str:
         case "time":
             return _human_time(value)
         case "timestamp":
-            text = _trim_zeros(civil.format_timestamp(value * form.unit, 9))
+            text = civil.format_timestamp(value * form.unit, 9).rstrip("0").rstrip(".")
             return text + "+00:00" if form.zoned else text
         case "fixed" | "binary" | "wkb":
             return base64.b64encode(value).decode("ascii")
     return str(value)
 
 
+# Java's %04d counts the minus sign of a year as one of the four places, as Python's does.
+
+
 def human_year(years: int) -> str:
     """``2024`` of years since 1970."""
-    return _padded_year(1970 + years)
+    return f"{1970 + years:04d}"
 
 
 def human_month(months: int) -> str:
     """``2024-01`` of months since 1970-01."""
     years, month = divmod(months, 12)
-    return f"{_padded_year(1970 + years)}-{month + 1:02d}"
+    return f"{1970 + years:04d}-{month + 1:02d}"
 
 
 def human_day(days: int) -> str:
     """``2024-01-31`` of days since 1970-01-01."""
     year, month, day = civil.civil_from_days(days)
-    return f"{_padded_year(year)}-{month:02d}-{day:02d}"
+    return f"{year:04d}-{month:02d}-{day:02d}"
 
 
 def human_hour(hours: int) -> str:
     """``2024-01-31-23`` of hours since 1970-01-01-00."""
     days, hour = divmod(hours, 24)
     return f"{human_day(days)}-{hour:02d}"
-
-
-def _padded_year(year: int) -> str:
-    # Java's %04d counts the minus sign as one of the four places.
-    return f"{year:04d}"
 
 
 def _human_time(micros: int) -> str:
@@ -71,16 +70,10 @@ def _human_time(micros: int) -> str:
     return text[:12] if micros % 1_000 == 0 else text
 
 
-def _trim_zeros(text: str) -> str:
-    return text.rstrip("0").rstrip(".")
-
-
 def _human_float(value: float, *, single: bool) -> str:
     """The shortest decimal text that reads back, in Java's notation."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
+    if (word := word_unless_finite(value)) is not None:
+        return word
     digits, exponent = _shortest_digits(value, single=single)
     sign = "-" if struct.pack(">d", value)[0] & 0x80 else ""
     if value == 0:
@@ -100,7 +93,8 @@ def _shortest_digits(value: float, *, single: bool) -> tuple[str, int]:
         text = next(
             candidate
             for places in range(9)
-            if _single(float(candidate := f"{abs(value):.{places}e}")) == _single(abs(value))
+            if nearest_single(float(candidate := f"{abs(value):.{places}e}"))
+            == nearest_single(abs(value))
             or places == 8
         )
     mantissa, _, power = text.partition("e")
@@ -109,10 +103,3 @@ def _shortest_digits(value: float, *, single: bool) -> tuple[str, int]:
     leading = len(whole + fraction) - len(digits)
     exponent = int(power or 0) + len(whole) - 1 - leading
     return digits.rstrip("0") or "0", exponent
-
-
-def _single(value: float) -> bytes:
-    try:
-        return struct.pack(">f", value)
-    except OverflowError:
-        return b""

@@ -21,6 +21,7 @@ from frazil.format.types import (
 from frazil.format.types.forms import form_of
 from frazil.format.values import civil
 from frazil.format.values.decimals import at_scale, decimal_as_text, decimal_from_text, digits_of
+from frazil.format.values.floats import word_unless_finite
 
 _UUID_PATTERN = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -38,7 +39,8 @@ def to_json(value_type: IcebergType, value: Any) -> Any:
         case "boolean" | "integer" | "string":
             return value
         case "floating":
-            return _float_to_json(value)
+            # JSON has no numbers for some; Java's writer puts words in strings.
+            return word_unless_finite(value) or value
         case "decimal":
             return decimal_as_text(value)
         case "date":
@@ -131,15 +133,6 @@ def _float_from_json(value_type: IcebergType, json_value: Any) -> float:
     return float(json_value)
 
 
-def _float_to_json(value: float) -> float | str:
-    # JSON has no numbers for these; Java's writer puts the same words in strings.
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
 def _decimal_from_json(value_type: DecimalType, json_value: Any) -> Decimal:
     number = decimal_from_text(_text(value_type, json_value))
     if not number.is_finite():
@@ -197,17 +190,14 @@ def _uuid_from_json(value_type: IcebergType, json_value: Any) -> uuid.UUID:
     return uuid.UUID(text)
 
 
-def _time_from_json(value_type: IcebergType, json_value: Any) -> int:
-    nanos = civil.parse_time(_text(value_type, json_value))
-    return _in_units(value_type, nanos, json_value)
-
-
 _PARSED: Final[Mapping[str, Callable[[IcebergType, Any], Any]]] = {
     "boolean": _boolean_from_json,
     "integer": _integer_from_json,
     "floating": _float_from_json,
     "date": lambda kind, json_value: civil.parse_date(_text(kind, json_value)),
-    "time": _time_from_json,
+    "time": lambda kind, json_value: _in_units(
+        kind, civil.parse_time(_text(kind, json_value)), json_value
+    ),
     "timestamp": _timestamp_from_json,
     "string": _text,
     "uuid": _uuid_from_json,

@@ -128,12 +128,8 @@ def view_version_to_json(version: ViewVersion) -> dict[str, Any]:
 
 def repeated_dialect(version: ViewVersion) -> str | None:
     """Return a dialect that a version has SQL of twice (rule 282); None where there is none."""
-    known: set[str] = set()
-    for dialect in version.dialects:
-        if dialect in known:
-            return dialect
-        known.add(dialect)
-    return None
+    dialects = version.dialects
+    return next((each for at, each in enumerate(dialects) if each in dialects[:at]), None)
 
 
 def _representation(fields: JsonObject) -> ViewRepresentation:

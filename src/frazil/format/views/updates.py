@@ -17,33 +17,30 @@ from frazil.format.changes import (
     UpgradeFormatVersion,
     update_from_json,
 )
+from frazil.format.changes.requirements import CommitRequirement
+from frazil.format.changes.updates import TableUpdate
 from frazil.format.json_fields import JsonObject
 from frazil.format.views.json_form import view_version_from_json, view_version_to_json
 from frazil.format.views.view_metadata import ViewMetadata, ViewVersion
 
 
 @dataclass(frozen=True, slots=True)
-class AddViewVersion:
+class AddViewVersion(TableUpdate):
     """Add a version; its schema id may be `LAST_ADDED`."""
 
     view_version: ViewVersion
     action: ClassVar[str] = "add-view-version"
 
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"action": self.action, "view-version": view_version_to_json(self.view_version)}
+    def _fields(self) -> dict[str, Any]:
+        return {"view-version": view_version_to_json(self.view_version)}
 
 
 @dataclass(frozen=True, slots=True)
-class SetCurrentViewVersion:
+class SetCurrentViewVersion(TableUpdate):
     """Make a version the current one; unless given, the one that was added last."""
 
     view_version_id: int = LAST_ADDED
     action: ClassVar[str] = "set-current-view-version"
-
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"action": self.action, "view-version-id": self.view_version_id}
 
 
 ViewUpdate = (
@@ -92,15 +89,11 @@ def view_update_from_json(value: Any) -> ViewUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertViewUUID:
+class AssertViewUUID(CommitRequirement):
     """The view is the one that was read (rule 280)."""
 
     uuid: str
     type: ClassVar[str] = "assert-view-uuid"
-
-    def to_json(self) -> dict[str, Any]:
-        """The REST object."""
-        return {"type": self.type, "uuid": self.uuid}
 
 
 ViewRequirement = AssertViewUUID

@@ -76,10 +76,8 @@ class ViewVersion:
 
     def sql_for(self, dialect: str) -> str | None:
         """Return the SQL of a dialect, in any case; None where there is none."""
-        for each in self.representations:
-            if isinstance(each, SqlRepresentation) and each.dialect.lower() == dialect.lower():
-                return each.sql
-        return None
+        known = (each for each in self.representations if isinstance(each, SqlRepresentation))
+        return next((each.sql for each in known if each.dialect.lower() == dialect.lower()), None)
 
     def is_same_as(self, other: ViewVersion) -> bool:
         """Return whether both say the same, whatever their ids and times."""

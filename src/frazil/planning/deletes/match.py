@@ -102,8 +102,11 @@ def match_deletes(
     everywhere = [id_ for id_, spec in specs.items() if spec.is_unpartitioned]
     global_ = ~position & np.isin(deletes["spec_id"].to_numpy(), everywhere)
     metrics = _EqualityMetrics(data, deletes, schemas)
-    parts.append(matcher.match_everywhere(np.flatnonzero(global_), metrics))
-    parts.append(matcher.by_equality(np.flatnonzero(~position & ~global_), metrics))
+    # Equality deletes of an unpartitioned spec are of one scope, which is all files (rule 178).
+    one_scope = (np.zeros_like(data_scope), np.zeros_like(delete_scope))
+    parts.append(matcher.by_keys(np.flatnonzero(global_), *one_scope, metrics))
+    by_scope = (data_scope, delete_scope)
+    parts.append(matcher.by_keys(np.flatnonzero(~position & ~global_), *by_scope, metrics))
     return MatchedDeletes(
         DeleteIndex.empty().union(*parts),
         pl.Series(data_scope),
@@ -182,19 +185,13 @@ class _Matcher:
             possible,
         )
 
-    def match_everywhere(self, which: Integers, metrics: _EqualityMetrics) -> DeleteIndex:
-        """Equality deletes of the whole table: strictly older data files (rule 178)."""
-        return self._by_keys(which, np.zeros_like(self.data_scope), np.zeros_like(which), metrics)
-
-    def by_equality(self, which: Integers, metrics: _EqualityMetrics) -> DeleteIndex:
-        """Equality deletes of a partition: strictly older data files of it (rule 178)."""
-        return self._by_keys(which, self.data_scope, self.delete_scope[which], metrics)
-
-    def _by_keys(
-        self, which: Integers, scope: Integers, scopes: Integers, metrics: _EqualityMetrics
+    def by_keys(
+        self, which: Integers, scope: Integers, delete_scope: Integers, metrics: _EqualityMetrics
     ) -> DeleteIndex:
+        """Equality deletes: strictly older data files of their scope (rule 178)."""
         if not len(which):
             return DeleteIndex.empty()
+        scopes = delete_scope[which]
         numbers, limits = self._numbers(self.data), self._numbers(self.deletes)
         return _pairs(
             older_files(scope, numbers, deletes=which, scopes=scopes, limits=limits[which]),

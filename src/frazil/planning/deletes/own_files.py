@@ -19,11 +19,14 @@ from frazil.format.manifests import Content
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.planning.deletes.runs import Integers
 from frazil.planning.frames import partition_keys
+from frazil.planning.prune.ranges import column_or_nulls
 from frazil.storage.avro.columns import value_column
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 FILE_PATH_ID: Final = 2147483546
 """The field id of `file_path` in position delete files (rule 224)."""
+PATH_BOUNDS: Final = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
+"""The bounds of these paths, as statistics to read."""
 NO_SCOPE: Final = 0
 
 
@@ -204,10 +207,7 @@ def referenced_data_files(deletes: pl.DataFrame) -> pl.Series:
 
 def path_bound(deletes: pl.DataFrame, statistic: str) -> pl.Series:
     """A bound of the paths in each delete file; null where it is not known."""
-    name = value_column(statistic, FILE_PATH_ID)
-    if name not in deletes.columns:
-        return pl.Series([None] * len(deletes), dtype=pl.Binary)
-    return deletes[name]
+    return column_or_nulls(deletes, value_column(statistic, FILE_PATH_ID), pl.Binary())
 
 
 def scopes(

@@ -7,7 +7,7 @@ itself, never decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
-from functools import reduce
+from functools import cache, reduce
 from operator import and_, or_
 
 import polars as pl
@@ -19,7 +19,6 @@ from frazil.format.predicates.expressions import (
     AlwaysFalse,
     AlwaysTrue,
     And,
-    BoundRef,
     Expression,
     IsNaN,
     IsNull,
@@ -34,7 +33,6 @@ from frazil.format.predicates.projection.project import inclusive_projection, st
 from frazil.format.schema import Schema
 from frazil.planning.prune.leaf_tests import comparable, keeps_values, may_keep, must_keep
 from frazil.planning.prune.ranges import (
-    Ranges,
     constant,
     is_floating,
     ranges_in_summaries,
@@ -113,10 +111,10 @@ def may_match(
         bound: a predicate bound to the schema.
         entries: entries of one spec, with the columns that `needed_statistics` names.
     """
-    ranges = _RangesOfFiles(entries)
+    ranges = cache(lambda ref: ranges_of(ref, entries))
 
     def leaf(node: Leaf) -> pl.Series:
-        metrics = may_keep(node, ranges.of(node.bound_ref))
+        metrics = may_keep(node, ranges(node.bound_ref))
         return metrics & keeps_partitions(inclusive_projection(node, spec, schema), entries)
 
     return _evaluate(bound, entries, leaf) & (entries["record_count"] != 0)
@@ -126,10 +124,10 @@ def must_match(
     bound: Expression, spec: PartitionSpec, schema: Schema, entries: pl.DataFrame
 ) -> pl.Series:
     """True for each file whose rows are all kept, by its partition or its metrics (rule 183)."""
-    ranges = _RangesOfFiles(entries)
+    ranges = cache(lambda ref: ranges_of(ref, entries))
 
     def leaf(node: Leaf) -> pl.Series:
-        metrics = must_keep(node, ranges.of(node.bound_ref))
+        metrics = must_keep(node, ranges(node.bound_ref))
         return metrics | must_keep_partitions(strict_projection(node, spec, schema), entries)
 
     return _evaluate(bound, entries, leaf) | (entries["record_count"] == 0)
@@ -176,19 +174,6 @@ def _may_match_summaries(
         return may_keep(node, ranges_in_summaries(ref.type, own))
 
     return _evaluate(projected, manifests, leaf)
-
-
-class _RangesOfFiles:
-    """The ranges of each column, decoded once."""
-
-    def __init__(self, entries: pl.DataFrame) -> None:
-        self._entries = entries
-        self._ranges: dict[int, Ranges] = {}
-
-    def of(self, ref: BoundRef) -> Ranges:
-        if ref.field_id not in self._ranges:
-            self._ranges[ref.field_id] = ranges_of(ref, self._entries)
-        return self._ranges[ref.field_id]
 
 
 def _evaluate(bound: Expression, entries: Sized, of_leaf: Callable[[Leaf], pl.Series]) -> pl.Series:

@@ -105,14 +105,12 @@ def _may_compare(op: Op, value: pl.Series, lower: pl.Series, upper: pl.Series) -
             return (lower <= value).fill_null(True) & (upper >= value).fill_null(True)
         case Op.NE:
             return ~((lower == value) & (upper == value)).fill_null(False)
-        case Op.LT:
-            return (lower < value).fill_null(True)
-        case Op.LE:
-            return (lower <= value).fill_null(True)
-        case Op.GT:
-            return (upper > value).fill_null(True)
-        case Op.GE:
-            return (upper >= value).fill_null(True)
+        case Op.LT | Op.LE:
+            below: pl.Series = op.compare(lower, value)
+            return below.fill_null(True)
+        case Op.GT | Op.GE:
+            above: pl.Series = op.compare(upper, value)
+            return above.fill_null(True)
 
 
 def _may_any_be_between(values: pl.Series, lower: pl.Series, upper: pl.Series) -> pl.Series:
@@ -133,7 +131,7 @@ def keeps_values(leaf: Leaf, values: pl.Series) -> pl.Series:
     kind = leaf.bound_ref.type
     match leaf:
         case Comparison(op=op, literal=literal):
-            kept = _compare(op, values, _one(_literal(kind, literal), values))
+            kept: pl.Series = op.compare(values, _one(_literal(kind, literal), values))
         case In(values=listed):
             kept = values.is_in(_many((_literal(kind, v) for v in listed), values).implode())
         case NotIn(values=listed):
@@ -152,22 +150,6 @@ def keeps_values(leaf: Leaf, values: pl.Series) -> pl.Series:
     if nan is not None:
         kept = (kept | nan) if keeps_nan(leaf) else (kept & ~nan)
     return (kept | null) if isinstance(leaf, IsNull | NotNaN) else (kept & ~null)
-
-
-def _compare(op: Op, values: pl.Series, value: pl.Series) -> pl.Series:
-    match op:
-        case Op.EQ:
-            return values == value
-        case Op.NE:
-            return values != value
-        case Op.LT:
-            return values < value
-        case Op.LE:
-            return values <= value
-        case Op.GT:
-            return values > value
-        case Op.GE:
-            return values >= value
 
 
 def comparable(kind: IcebergType, values: pl.Series) -> pl.Series:

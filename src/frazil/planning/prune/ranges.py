@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
@@ -18,6 +19,15 @@ from frazil.format.types import (
 )
 from frazil.storage.avro.binary_values import values_of
 from frazil.storage.avro.columns import value_column
+
+VALUE_STATISTICS: Final = (
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+)
+"""What is known of the values of a column in a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,9 @@ def ranges_of(ref: BoundRef, entries: pl.DataFrame) -> Ranges:
     all_null = (nulls >= records).fill_null(False)
     known_nans = nans.fill_null(0) if nans is not None else 0
     no_values = (nulls + known_nans >= records).fill_null(False)
-    if nans is not None:
-        may_be_nan = (nans != 0).fill_null(True) & ~all_null
-    else:
-        may_be_nan = constant(entries, False)
+    may_be_nan = (
+        constant(entries, False) if nans is None else (nans != 0).fill_null(True) & ~all_null
+    )
     lower, upper = _bounds(ref, entries)
     known = trusted & pl.Series([isinstance(ref.type, PrimitiveType)])
     return Ranges(
@@ -97,10 +106,7 @@ def ranges_in_summaries(kind: IcebergType, summaries: Sequence[FieldSummary | No
 
 
 def _counts(statistic: str, ref: BoundRef, entries: pl.DataFrame) -> pl.Series:
-    name = value_column(statistic, ref.field_id)
-    if name not in entries.columns:
-        return pl.Series([None] * len(entries), dtype=pl.Int64)
-    counts = entries[name]
+    counts = column_or_nulls(entries, value_column(statistic, ref.field_id), pl.Int64())
     return counts.set((counts < 0).fill_null(False), None)
 
 
@@ -127,6 +133,11 @@ def _sure_bounds(
     if wrong.any():
         return lower.set(wrong, None), upper.set(wrong, None)
     return lower, upper
+
+
+def column_or_nulls(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
+    """A column of a frame; nulls where the frame does not have it."""
+    return frame[name] if name in frame.columns else pl.Series([None] * len(frame), dtype=dtype)
 
 
 def constant(entries: Sized, value: bool) -> pl.Series:

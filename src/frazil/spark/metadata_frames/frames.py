@@ -18,6 +18,7 @@ from frazil.format import types as I
 from frazil.format.manifests import Content, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
+from frazil.planning.load import of_deletes
 from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.metadata_frames.cluster import Cluster, is_planned_here, is_small
 from frazil.spark.metadata_frames.entry_rows import (
@@ -41,7 +42,7 @@ from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns
 from frazil.table.inspect.files import ROW, EntryTables, commit_times, partitions_frame, read_all
-from frazil.table.inspect.inspector import Inspector, SnapshotChoice, of_deletes
+from frazil.table.inspect.inspector import Inspector, SnapshotChoice
 from frazil.table.inspect.manifests import ManifestTables
 from frazil.table.inspect.schemas import MAPPED, holdings_struct, partitions_struct, without_maps
 

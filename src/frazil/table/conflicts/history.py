@@ -91,7 +91,7 @@ class Scope:
 class ChangedFile:
     """What validation needs to know of a file that was added or removed."""
 
-    path: str
+    file_path: str
     content: Content
     spec_id: int
     partition: tuple[object, ...]
@@ -107,7 +107,7 @@ class ChangedFile:
         """Return the position delete file, to be read."""
         return DataFile(
             content=self.content,
-            file_path=self.path,
+            file_path=self.file_path,
             file_format=self.file_format,
             spec_id=self.spec_id,
             partition=self.partition,
@@ -160,10 +160,7 @@ class History:
 
     def added_data(self, scope: Scope) -> Iterator[ChangedFile]:
         """Data files that were added; rewrites add no rows and are left out."""
-        for snapshot in self.snapshots:
-            if snapshot.operation == REPLACE:
-                continue
-            yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.ADDED, scope)
+        return self._select(ManifestContent.DATA, EntryStatus.ADDED, scope, by_rewrites=False)
 
     def added_deletes(self, scope: Scope) -> Iterator[ChangedFile]:
         """Delete files and vectors that were added, by rewrites too.
@@ -171,45 +168,29 @@ class History:
         A rewrite may put positions in place of an equality delete: who replaces the data file
         that they are about would lose them.
         """
-        for snapshot in self.snapshots:
-            yield from self._select(snapshot, ManifestContent.DELETES, EntryStatus.ADDED, scope)
+        return self._select(ManifestContent.DELETES, EntryStatus.ADDED, scope)
 
     def removed_rows(self) -> Iterator[ChangedFile]:
         """Data files that were removed; rewrites remove no rows and are left out."""
-        for snapshot in self.snapshots:
-            if snapshot.operation != REPLACE:
-                yield from self._select(
-                    snapshot, ManifestContent.DATA, EntryStatus.DELETED, EVERYWHERE
-                )
+        return self._select(
+            ManifestContent.DATA, EntryStatus.DELETED, EVERYWHERE, by_rewrites=False
+        )
 
     def removed_data(self, scope: Scope) -> Iterator[ChangedFile]:
         """Data files that were removed, by rewrites too."""
-        for snapshot in self.snapshots:
-            yield from self._select(snapshot, ManifestContent.DATA, EntryStatus.DELETED, scope)
+        return self._select(ManifestContent.DATA, EntryStatus.DELETED, scope)
 
     def removed_deletes(self) -> Iterator[ChangedFile]:
         """Delete files and vectors that were removed, wherever and however."""
-        for snapshot in self.snapshots:
-            yield from self._select(
-                snapshot, ManifestContent.DELETES, EntryStatus.DELETED, EVERYWHERE
-            )
+        return self._select(ManifestContent.DELETES, EntryStatus.DELETED, EVERYWHERE)
 
     def rewritten_data(self) -> Iterator[ChangedFile]:
         """Data files that rewrites added: their rows are older than the files."""
-        for snapshot in self.snapshots:
-            if snapshot.operation == REPLACE:
-                yield from self._select(
-                    snapshot, ManifestContent.DATA, EntryStatus.ADDED, EVERYWHERE
-                )
+        return self._select(ManifestContent.DATA, EntryStatus.ADDED, EVERYWHERE, by_rewrites=True)
 
     def added_vectors(self) -> Iterator[ChangedFile]:
         """Deletion vectors that were added, wherever and however."""
-        for snapshot in self.snapshots:
-            for file in self._select(
-                snapshot, ManifestContent.DELETES, EntryStatus.ADDED, EVERYWHERE
-            ):
-                if file.is_vector:
-                    yield file
+        return (file for file in self.added_deletes(EVERYWHERE) if file.is_vector)
 
     def refuse(
         self,
@@ -227,7 +208,7 @@ class History:
         snapshot = found[0].snapshot
         of_snapshot = [file for file in found if file.snapshot is snapshot]
         shown = [
-            file.path if file.about is None else f"{file.path} (about {file.about})"
+            file.file_path if file.about is None else f"{file.file_path} (about {file.about})"
             for file in of_snapshot[:_SHOWN]
         ]
         more = ", …" if len(of_snapshot) > _SHOWN else ""
@@ -259,22 +240,26 @@ class History:
 
     def _select(
         self,
-        snapshot: Snapshot,
         content: ManifestContent,
         status: EntryStatus,
         scope: Scope,
+        *,
+        by_rewrites: bool | None = None,
     ) -> Iterator[ChangedFile]:
-        """The files of that status in manifests that the snapshot itself wrote."""
-        own = [
-            manifest
-            for manifest in self._files.manifests_of(snapshot)
-            if manifest.content is content
-            and manifest.added_snapshot_id == snapshot.snapshot_id
-            and (status is not EntryStatus.ADDED or manifest.has_added_files)
-            and (status is not EntryStatus.DELETED or manifest.has_deleted_files)
-        ]
-        for manifest in scope.manifests_in_scope(self._metadata, own):
-            yield from self._changed_files(manifest, snapshot, status, scope)
+        """The files of that status in manifests that the snapshots themselves wrote."""
+        for snapshot in self.snapshots:
+            if by_rewrites not in (None, snapshot.operation == REPLACE):
+                continue
+            own = [
+                manifest
+                for manifest in self._files.manifests_of(snapshot)
+                if manifest.content is content
+                and manifest.added_snapshot_id == snapshot.snapshot_id
+                and (status is not EntryStatus.ADDED or manifest.has_added_files)
+                and (status is not EntryStatus.DELETED or manifest.has_deleted_files)
+            ]
+            for manifest in scope.manifests_in_scope(self._metadata, own):
+                yield from self._changed_files(manifest, snapshot, status, scope)
 
     def _changed_files(
         self, manifest: ManifestFile, snapshot: Snapshot, status: EntryStatus, scope: Scope

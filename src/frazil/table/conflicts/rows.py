@@ -212,7 +212,7 @@ class AddedData:
         self, history: History, scope: Scope, metadata: TableMetadata, head: Snapshot | None
     ) -> None:
         """Refuse data that was added where the operation read (serializable isolation)."""
-        added = [file for file in history.added_data(scope) if file.path not in self._without]
+        added = [file for file in history.added_data(scope) if file.file_path not in self._without]
         if added and self._rows is not None:
             added = self._that_match(self._rows, history, added, metadata, head)
         history.refuse(added, f"added data files {scope}")
@@ -225,12 +225,12 @@ class AddedData:
         metadata: TableMetadata,
         head: Snapshot | None,
     ) -> list[ChangedFile]:
-        paths = {file.path for file in added}
+        paths = {file.file_path for file in added}
         rewritten = rewritten_files(history, paths)
         moved: set[str] = set()
         if rewritten and metadata.format_version >= 3:
             # The rows that others added are in these by now, among others.
-            moved = {file.path for file in history.rewritten_data()}
+            moved = {file.file_path for file in history.rewritten_data()}
         since = history.sequence_number_read
         counts = rows.matching_counts(metadata, head, (paths - rewritten) | moved, since)
         if counts is None:
@@ -239,7 +239,7 @@ class AddedData:
         if not moved or not moved.isdisjoint(counts):
             found |= rewritten
         self._without |= paths - found
-        return [file for file in added if file.path in found]
+        return [file for file in added if file.file_path in found]
 
 
 def rewritten_files(history: History, paths: Iterable[str]) -> set[str]:
@@ -247,6 +247,8 @@ def rewritten_files(history: History, paths: Iterable[str]) -> set[str]:
     if all(snapshot.operation != REPLACE for snapshot in history.snapshots):
         return set()
     removed = {
-        file.path for file in history.removed_data(EVERYWHERE) if file.snapshot.operation == REPLACE
+        file.file_path
+        for file in history.removed_data(EVERYWHERE)
+        if file.snapshot.operation == REPLACE
     }
     return removed.intersection(paths)

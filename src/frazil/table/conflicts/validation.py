@@ -13,9 +13,9 @@ from frazil.format.manifests import (
 )
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue
-from frazil.format.snapshots import REPLACE, Snapshot
+from frazil.format.snapshots import Snapshot
 from frazil.table.conflicts.history import EVERYWHERE, ChangedFile, History, Scope
-from frazil.table.conflicts.rows import AddedData, OperationRows
+from frazil.table.conflicts.rows import AddedData, OperationRows, rewritten_files
 from frazil.table.manifests.file_keys import PartitionSet
 from frazil.table.manifests.row_filter import Predicate
 
@@ -105,7 +105,7 @@ def check_data_files_exist(history: History, paths: Iterable[str]) -> None:
     wanted = frozenset(paths)
     if wanted:
         history.refuse(
-            (file for file in history.removed_data(EVERYWHERE) if file.path in wanted),
+            (file for file in history.removed_data(EVERYWHERE) if file.file_path in wanted),
             "removed data files that this operation's deletes are about",
         )
 
@@ -124,24 +124,23 @@ def check_read_rows_stay(
     those that the rewrites added, conflicts.
     `rows`: tells which of their rows decided; without it every row did.
     """
-    files = tuple(map(FilePlace.of_file, data_files))
+    files = tuple(data_files)
     if not files:
         return
-    paths = {file.path for file in files}
-    rewritten = {
-        each.path
-        for each in history.removed_data(EVERYWHERE)
-        if each.snapshot.operation == REPLACE and each.path in paths
-    }
-    moved = [FilePlace.of_changed(each) for each in history.rewritten_data()] if rewritten else []
-    now = {*(file.path for file in moved), *paths}
+    paths = {file.file_path for file in files}
+    rewritten = rewritten_files(history, paths)
+    moved = [*history.rewritten_data()] if rewritten else []
+    now = {*(file.file_path for file in moved), *paths}
     history.refuse(
-        (file for file in history.removed_rows() if file.path in now),
+        (file for file in history.removed_rows() if file.file_path in now),
         "removed data files of which this operation read rows",
     )
-    unknown = [*moved, *(file for file in files if file.path in rewritten)]
+    unknown: list[DataFile | ChangedFile] = [
+        *moved,
+        *(file for file in files if file.file_path in rewritten),
+    ]
     history.refuse(Reached(history, unknown).added_deletes(), _DELETES_OF_READ_FILES)
-    there = [file for file in files if file.path not in rewritten]
+    there = [file for file in files if file.file_path not in rewritten]
     deletes = tuple(Reached(history, there).added_deletes())
     if rows is not None and deletes:
         since = history.sequence_number_read
@@ -161,7 +160,7 @@ def check_replaced_files_exist(
     data = {file.file_path for file in data_files}
     if data:
         history.refuse(
-            (file for file in history.removed_data(EVERYWHERE) if file.path in data),
+            (file for file in history.removed_data(EVERYWHERE) if file.file_path in data),
             "removed data files that this operation replaces",
         )
     replaced = {(file.file_path, file.referenced_data_file) for file in deletes}
@@ -171,9 +170,9 @@ def check_replaced_files_exist(
             (
                 file
                 for file in history.removed_deletes()
-                if file.path in paths
+                if file.file_path in paths
                 # Several vectors may be in one file.
-                and (not file.is_vector or (file.path, file.about) in replaced)
+                and (not file.is_vector or (file.file_path, file.about) in replaced)
             ),
             "replaced deletes that this operation replaces",
             ReplacedDeletesError,
@@ -205,7 +204,7 @@ def check_no_new_deletes_for(
     `equality_deletes_still_apply`: the files that take their place keep the old data sequence
     number, so that newer equality deletes reach them as well (rule 178).
     """
-    reached = Reached(history, map(FilePlace.of_file, data_files))
+    reached = Reached(history, data_files)
     history.refuse(
         (
             delete
@@ -225,7 +224,7 @@ def check_rows_not_deleted_by_equality(
     head: Snapshot | None,
 ) -> None:
     """Refuse equality deletes that others added of rows that the operation changes."""
-    files = {file.file_path: FilePlace.of_file(file) for file in data_files}
+    files = {file.file_path: file for file in data_files}
     by_equality = [
         each
         for each in Reached(history, files.values()).added_deletes()
@@ -244,37 +243,18 @@ def check_rows_not_deleted_by_equality(
         history.refuse_rows(len(deleted & changed), path)
 
 
-@dataclass(frozen=True, slots=True)
-class FilePlace:
-    """Where a data file is: deletes reach it by its path or its partition."""
-
-    path: str
-    spec_id: int
-    partition: tuple[object, ...]
-
-    @classmethod
-    def of_file(cls, file: DataFile) -> FilePlace:
-        """That of a data file."""
-        return cls(file.file_path, file.spec_id, file.partition)
-
-    @classmethod
-    def of_changed(cls, file: ChangedFile) -> FilePlace:
-        """That of a data file that others added."""
-        return cls(file.path, file.spec_id, file.partition)
-
-
 class Reached:
-    """Data files, to ask which deletes of others may be about them.
+    """Data files, to ask which deletes of others may be about them, by path or partition.
 
     Args:
         history: what was committed since the operation read the files.
         data_files: the files.
     """
 
-    def __init__(self, history: History, data_files: Iterable[FilePlace]) -> None:
+    def __init__(self, history: History, data_files: Iterable[DataFile | ChangedFile]) -> None:
         files = tuple(data_files)
         self._history = history
-        self._paths = frozenset(file.path for file in files)
+        self._paths = frozenset(file.file_path for file in files)
         self._partitions = PartitionSet((file.spec_id, file.partition) for file in files)
 
     def added_deletes(self) -> Iterator[ChangedFile]:

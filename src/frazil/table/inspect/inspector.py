@@ -10,12 +10,12 @@ import polars as pl
 
 from frazil.errors import ValidationError
 from frazil.format.arguments import SnapshotId, optional_snapshot_id_of
-from frazil.format.manifests import ManifestContent, ManifestFile
+from frazil.format.manifests import ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
 from frazil.format.snapshots.json_form import stored_id
 from frazil.format.values.zones import PROCESS_ZONE
-from frazil.planning.load import listed_manifests
+from frazil.planning.load import listed_manifests, manifests_by_path, of_data, of_deletes
 from frazil.storage.files import FileIO
 from frazil.storage.forks import check_threads
 from frazil.table.inspect.files import EntryTables, partitions_frame, read_all
@@ -200,12 +200,7 @@ class Inspector:
 
     def all_manifests_once(self) -> tuple[ManifestFile, ...]:
         """Return the manifests of every snapshot as values, each once."""
-        found = {
-            manifest.manifest_path: manifest
-            for snapshot in self._metadata.snapshots
-            for manifest in listed_manifests(self._io, snapshot)
-        }
-        return tuple(found.values())
+        return tuple(manifests_by_path(self._io, self._metadata.snapshots).values())
 
     def snapshot_of(
         self, snapshot: Snapshot | None = None, **moment: Unpack[SnapshotChoice]
@@ -246,13 +241,3 @@ class Inspector:
 
 def _values_of(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in rows]
-
-
-def of_data(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-    """The manifests of data files."""
-    return tuple(m for m in manifests if m.content is ManifestContent.DATA)
-
-
-def of_deletes(manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-    """The manifests of delete files."""
-    return tuple(m for m in manifests if m.content is ManifestContent.DELETES)

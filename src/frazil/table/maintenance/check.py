@@ -226,14 +226,11 @@ def check_manifests(
             return problem(path, "manifest", "missing")
         except InvalidFormatError as error:
             return problem(path, "manifest", "unreadable", reason=str(error))
+        finally:
+            counting.add()
         return None
 
-    def look_and_count(manifest: ManifestFile) -> pl.DataFrame | None:
-        found = look(manifest)
-        counting.add()
-        return found
-
-    results = in_threads(look_and_count, manifests, threads=WAITING_THREADS, name="frazil-check")
+    results = in_threads(look, manifests, threads=WAITING_THREADS, name="frazil-check")
     paths = (manifest.manifest_path for manifest in manifests)
     return dict(zip(paths, results, strict=True))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypedDict
+from dataclasses import dataclass, field, replace
 
 from frazil.errors import ValidationError
 from frazil.format.changes import (
@@ -14,11 +13,11 @@ from frazil.format.changes import (
     apply_updates,
 )
 from frazil.format.html_text import ShownInNotebooks
-from frazil.format.manifests import Content, ManifestFile
+from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import GC_ENABLED
 from frazil.format.snapshots import Snapshot, snapshots_to_expire
-from frazil.planning.load import lists_of_manifests
+from frazil.planning.load import manifests_by_path
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import Changes, MetadataOperation
 from frazil.table.maintenance.file_paths import FileDigests, LiveFiles
@@ -104,32 +103,6 @@ class UnreachableFiles:
         """The number of files of all kinds."""
         return len(self.held) + sum(map(len, self.naming_files))
 
-    def counts(self, failures: Mapping[str, str]) -> FileCounts:
-        """Return how many there are of each kind, but for those that could not be deleted."""
-
-        def deleted_count(paths: Sequence[str]) -> int:
-            return len(paths) - sum(path in failures for path in paths)
-
-        return {
-            "deleted_data_files": self.held.count_of(Content.DATA, failures),
-            "deleted_position_delete_files": self.held.count_of(Content.POSITION_DELETES, failures),
-            "deleted_equality_delete_files": self.held.count_of(Content.EQUALITY_DELETES, failures),
-            "deleted_manifest_files": deleted_count(self.manifests),
-            "deleted_manifest_lists": deleted_count(self.manifest_lists),
-            "deleted_statistics_files": deleted_count(self.statistics_files),
-        }
-
-
-class FileCounts(TypedDict):
-    """Numbers of files by the attributes of `ExpireResult`."""
-
-    deleted_data_files: int
-    deleted_position_delete_files: int
-    deleted_equality_delete_files: int
-    deleted_manifest_files: int
-    deleted_manifest_lists: int
-    deleted_statistics_files: int
-
 
 class ExpireSnapshots(MetadataOperation):
     """Removes snapshots that retention no longer keeps, or that were named, and expired references.
@@ -175,7 +148,9 @@ class ExpireSnapshots(MetadataOperation):
                 "another table; set gc.enabled to true first"
             )
         expiry = snapshots_to_expire(
-            base,
+            base.snapshots,
+            base.refs,
+            base.properties,
             now_ms=self._clock(),
             older_than_ms=self._older_than_ms,
             retain_last=self._retain_last,
@@ -209,12 +184,12 @@ def unreachable_files(io: FileIO, before: TableMetadata, after: TableMetadata) -
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     if not expired:
         return UnreachableFiles(statistics_files=_statistics_gone(before, after))
-    expired_manifests = _manifests(io, expired)
-    beside = _manifests(io, _neighbour_snapshots(expired, before, after))
+    expired_manifests = manifests_by_path(io, expired)
+    beside = manifests_by_path(io, _neighbour_snapshots(expired, before, after))
     gone = [manifest for path, manifest in expired_manifests.items() if path not in beside]
     unreachable = FileDigests.of(io, before, gone).not_held(io, after, list(beside.values()))
     if unreachable:
-        others = _manifests(io, after.snapshots)
+        others = manifests_by_path(io, after.snapshots)
         left = [manifest for path, manifest in others.items() if path not in beside]
         unreachable = unreachable.not_held(io, after, left)
         gone = [manifest for manifest in gone if manifest.manifest_path not in others]
@@ -247,23 +222,35 @@ def delete_unreachable(
     for paths in (*files.held.paths(), *files.naming_files):
         failures.update(deletion.delete(paths))
     deletion.end()
-    return ExpireResult(
-        snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
-        ref_names=operation.expired_refs,
-        **files.counts(failures),
-        failures=tuple(failures.items()),
-    )
+    return expiry_result(operation, files, failures)
 
 
 def planned_expiry(io: FileIO, before: TableMetadata, operation: ExpireSnapshots) -> ExpireResult:
     """Return what an expiry would remove from a table as it is, and remove nothing."""
     after = apply_updates(before, operation.changes(before).updates)
-    files = unreachable_files(io, before, after)
+    return replace(
+        expiry_result(operation, unreachable_files(io, before, after), {}), is_dry_run=True
+    )
+
+
+def expiry_result(
+    operation: ExpireSnapshots, files: UnreachableFiles, failures: Mapping[str, str]
+) -> ExpireResult:
+    """What an expiry forgot and how many files go with it, but for those that failed to."""
+
+    def deleted_count(paths: Sequence[str]) -> int:
+        return len(paths) - sum(path in failures for path in paths)
+
     return ExpireResult(
         snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
         ref_names=operation.expired_refs,
-        **files.counts({}),
-        is_dry_run=True,
+        deleted_data_files=files.held.count_of(Content.DATA, failures),
+        deleted_position_delete_files=files.held.count_of(Content.POSITION_DELETES, failures),
+        deleted_equality_delete_files=files.held.count_of(Content.EQUALITY_DELETES, failures),
+        deleted_manifest_files=deleted_count(files.manifests),
+        deleted_manifest_lists=deleted_count(files.manifest_lists),
+        deleted_statistics_files=deleted_count(files.statistics_files),
+        failures=tuple(failures.items()),
     )
 
 
@@ -291,19 +278,6 @@ def _neighbour_snapshots(
     ]
 
 
-def _manifests(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
-    return {
-        manifest.manifest_path: manifest
-        for manifests in lists_of_manifests(io, snapshots)
-        for manifest in manifests
-    }
-
-
 def _statistics_gone(before: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
-    def paths(metadata: TableMetadata) -> dict[str, None]:
-        tables = (file.statistics_path for file in metadata.statistics)
-        partitions = (file.statistics_path for file in metadata.partition_statistics)
-        return dict.fromkeys([*tables, *partitions])
-
-    kept = paths(after)
-    return tuple(path for path in paths(before) if path not in kept)
+    kept = set(after.statistics_paths)
+    return tuple(path for path in dict.fromkeys(before.statistics_paths) if path not in kept)

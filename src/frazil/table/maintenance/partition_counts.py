@@ -52,7 +52,9 @@ def partition_counts(
     )
     together = pl.concat([_count(tables.no_tallies(), times), *parts])
     sums = [pl.col(name).sum() for name, _ in COUNTS[:8]]
-    counted = together.group_by(_KEYS, maintain_order=True).agg(*sums, _newest())
+    at = pl.col(_NEWEST)
+    newest = at.filter(at.struct.field("committed_at").is_not_null()).sort().last()
+    counted = together.group_by(_KEYS, maintain_order=True).agg(*sums, newest)
     no_files = (pl.col("position_delete_file_count") == 0) & (
         pl.col("equality_delete_file_count") == 0
     )
@@ -99,8 +101,3 @@ def _count(tallies: pl.DataFrame, times: pl.DataFrame) -> pl.DataFrame:
     known = pl.struct("committed_at", "snapshot_id").filter(pl.col("committed_at").is_not_null())
     newest = known.sort().last().alias(_NEWEST)
     return dated.group_by(_KEYS, maintain_order=True).agg(*counts, newest)
-
-
-def _newest() -> pl.Expr:
-    at = pl.col(_NEWEST)
-    return at.filter(at.struct.field("committed_at").is_not_null()).sort().last()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 
 from frazil.catalog.metadata_files import metadata_files_of
 from frazil.catalog.pointer.versions import HINT
 from frazil.catalog.protocol import LoadedTable
 from frazil.format.manifests import ManifestFile
-from frazil.planning.load import lists_of_manifests
+from frazil.planning.load import manifests_by_path
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_location
 from frazil.storage.paths import join, parent_of
@@ -42,20 +40,19 @@ def reachable_metadata(io: FileIO, table: LoadedTable) -> ReachableMetadata:
             can be said to be unreachable.
     """
     metadata = table.metadata
-    manifests = _distinct_manifests(lists_of_manifests(io, metadata.snapshots))
+    manifests = manifests_by_path(io, metadata.snapshots)
     log = (entry.metadata_file for entry in metadata.metadata_log)
     files = (table.metadata_location, *log)
     folders = {metadata_location(metadata), *map(parent_of, files)}
     lists = (snapshot.manifest_list for snapshot in metadata.snapshots)
     paths = [
-        *(manifest.manifest_path for manifest in manifests),
+        *manifests,
         *(path for path in lists if path is not None),
-        *(file.statistics_path for file in metadata.statistics),
-        *(file.statistics_path for file in metadata.partition_statistics),
+        *metadata.statistics_paths,
         *files,
         *(join(folder, HINT) for folder in folders),
     ]
-    return ReachableMetadata(manifests, frozenset(paths), frozenset(folders))
+    return ReachableMetadata(tuple(manifests.values()), frozenset(paths), frozenset(folders))
 
 
 def metadata_folders(io: FileIO, table: LoadedTable) -> frozenset[str]:
@@ -65,8 +62,3 @@ def metadata_folders(io: FileIO, table: LoadedTable) -> frozenset[str]:
         InvalidMetadataError, StorageError: an older one cannot be read.
     """
     return frozenset(map(parent_of, metadata_files_of(io, table.metadata, table.metadata_location)))
-
-
-def _distinct_manifests(lists: Iterable[tuple[ManifestFile, ...]]) -> tuple[ManifestFile, ...]:
-    found = {manifest.manifest_path: manifest for manifest in chain.from_iterable(lists)}
-    return tuple(found.values())

@@ -22,7 +22,7 @@ from frazil.table.manifests.file_keys import FileKey, file_key
 from frazil.table.manifests.files import ManifestFiles, entries_in
 from frazil.table.port import HandlePort
 from frazil.table.snapshots.correct_entries import CorrectEntries, Figures
-from frazil.table.snapshots.overwrite import DeleteFiles
+from frazil.table.snapshots.overwrite import OverwriteFiles
 from frazil.table.snapshots.rewrite import RewriteFiles
 from frazil.table.updates import statistics
 
@@ -98,7 +98,7 @@ def repair(table: HandlePort, check: CheckResult) -> RepairResult:
     }
     gone = problems.filter(pl.col("problem") == "missing", pl.col("kind").is_in(_STATISTICS))
     if len(lost):
-        table.run(DeleteFiles(table.io, removed_paths=lost.to_list()))
+        table.run(OverwriteFiles(table.io, removed_paths=lost.to_list()))
     if figures:
         table.run(CorrectEntries(table.io, {str(path): each for path, each in figures.items()}))
     _forget_statistics(table, set(gone["file_path"]))

@@ -14,7 +14,9 @@ from frazil.table.maintenance.check import CheckResult, check_files_here, check_
 from frazil.table.maintenance.expire import (
     ExpireResult,
     ExpireSnapshots,
+    UnreachableFiles,
     delete_unreachable,
+    expiry_result,
     planned_expiry,
     unreachable_files,
 )
@@ -48,10 +50,7 @@ class StatisticsChanges(OnDriver):
 
     def set_statistics(self, file: StatisticsFile | PartitionStatisticsFile) -> None:
         """Register a statistics file of a snapshot, in place of the one before."""
-        if isinstance(file, StatisticsFile):
-            self._port.run(table_statistics.set_statistics(file))
-        else:
-            self._port.run(table_statistics.set_partition_statistics(file))
+        self._port.run(table_statistics.set_statistics(file))
 
     def remove_statistics(self, snapshot_id: SnapshotId) -> None:
         """Forget the statistics file of a snapshot; the file stays."""
@@ -180,10 +179,10 @@ class Maintenance(StatisticsChanges):
         Examples:
             >>> trips.maintenance.expire_snapshots(older_than="2024-01-01", retain_last=10)
         """
+        operation = self._expiry(older_than, retain_last, snapshot_ids)
         if dry_run:
-            asked = self._expiry(older_than, retain_last, snapshot_ids)
-            return planned_expiry(self._port.io, self._port.refresh().metadata, asked)
-        operation = self._expire(older_than, retain_last, snapshot_ids)
+            return planned_expiry(self._port.io, self._port.refresh().metadata, operation)
+        self._port.run(operation)
         if operation.base is None or operation.after is None:
             return ExpireResult()
         tell = on_progress or tell_nobody
@@ -199,11 +198,9 @@ class Maintenance(StatisticsChanges):
         snapshot_ids: SnapshotId | Iterable[SnapshotId] = (),
     ) -> ExpireResult:
         """Do as `expire_snapshots`, and delete no file."""
-        operation = self._expire(older_than, retain_last, snapshot_ids)
-        return ExpireResult(
-            snapshot_ids=tuple(snapshot.snapshot_id for snapshot in operation.expired),
-            ref_names=operation.expired_refs,
-        )
+        operation = self._expiry(older_than, retain_last, snapshot_ids)
+        self._port.run(operation)
+        return expiry_result(operation, UnreachableFiles(), {})
 
     def remove_unused_specs_and_schemas(self) -> None:
         """Forget partition specs and schemas that no snapshot uses.
@@ -254,16 +251,6 @@ class Maintenance(StatisticsChanges):
             staging_location=staging_location,
             create_file_list=create_file_list,
         ).run(self._port)
-
-    def _expire(
-        self,
-        older_than: Moment | None,
-        retain_last: int | None,
-        snapshot_ids: SnapshotId | Iterable[SnapshotId],
-    ) -> ExpireSnapshots:
-        operation = self._expiry(older_than, retain_last, snapshot_ids)
-        self._port.run(operation)
-        return operation
 
     def _expiry(
         self,

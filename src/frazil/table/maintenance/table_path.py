@@ -7,7 +7,7 @@ the staging folder; data files and equality deletes are copied as they are.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -21,7 +21,7 @@ from frazil.format.html_text import ShownInNotebooks
 from frazil.format.manifests import Content, EntryStatus, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.snapshots import Snapshot
-from frazil.planning.load import ManifestLoader, listed_manifests, lists_of_manifests
+from frazil.planning.load import ManifestLoader, listed_manifests, manifests_by_path
 from frazil.storage.files import FileIO
 from frazil.storage.locations import metadata_location
 from frazil.storage.path_rewriting import (
@@ -88,14 +88,6 @@ class _Versions:
         return tuple(each for each in self.metadata.snapshots if each.snapshot_id not in known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """Manifests and files that a version of the table reaches."""
-
-    manifests: frozenset[str] = frozenset()
-    files: frozenset[str] = frozenset()
-
-
 @dataclass(slots=True)
 class _Staging:
     """Files that are staged, and what is to be copied in the end."""
@@ -149,14 +141,13 @@ class RewriteTablePath:
             metadata_location(metadata), f"copy-table-staging-{uuid.uuid4()}"
         )
         staging = _Staging(io, prefix, folder.rstrip("/"))
-        copied = _reached_before(io, versions)
-        lists = lists_of_manifests(io, versions.snapshots)
-        manifests = {each.manifest_path: each for each in chain.from_iterable(lists)}
+        copied_manifests, copied_files = _reached_before(io, versions)
+        manifests = manifests_by_path(io, versions.snapshots)
         entries = _entries(io, metadata, list(manifests.values()))
         deletes = _rewrite_deletes(io, prefix, entries)
         rewritten = _rewrite_manifests(io, prefix, list(manifests.values()), deletes)
-        staged = [path for path in manifests if path not in copied.manifests]
-        staged_deletes = _new_files(entries, staged, copied, _NAMES_FILES)
+        staged = [path for path in manifests if path not in copied_manifests]
+        staged_deletes = _new_files(entries, staged, copied_files, _NAMES_FILES)
         for path in staged:
             staging.put(path, rewritten[path])
         for path in staged_deletes:
@@ -168,7 +159,7 @@ class RewriteTablePath:
                 staging.put(snapshot.manifest_list, rewritten_manifest_list(data, prefix, lengths))
         for path in (*versions.between, versions.end):
             staging.put(path, rewritten_metadata(io.read(path), prefix))
-        staging.copy(_new_files(entries, staged, copied, ~_NAMES_FILES))
+        staging.copy(_new_files(entries, staged, copied_files, ~_NAMES_FILES))
         staging.copy(_statistics(versions))
         plan = pl.concat([pl.DataFrame(schema=_PLAN), *staging.plan]).unique(maintain_order=True)
         file_list = None
@@ -275,24 +266,27 @@ def _rewrite_manifests(
 
 
 def _new_files(
-    entries: Mapping[str, pl.DataFrame], staged: Sequence[str], copied: _Reached, which: pl.Expr
+    entries: Mapping[str, pl.DataFrame],
+    staged: Sequence[str],
+    copied: Collection[str],
+    which: pl.Expr,
 ) -> list[str]:
     """Files of the staged manifests that were not reached before, whichever snapshot added them."""
     found: dict[str, None] = {}
     for path in staged:
         chosen = entries[path].filter(which)["file_path"]
-        found.update((file, None) for file in chosen if file not in copied.files)
+        found.update((file, None) for file in chosen if file not in copied)
     return list(found)
 
 
-def _reached_before(io: FileIO, versions: _Versions) -> _Reached:
-    """What the start version reaches, and so was copied with it.
+def _reached_before(io: FileIO, versions: _Versions) -> tuple[frozenset[str], frozenset[str]]:
+    """The manifests and the files that the start version reaches, so were copied with it.
 
     Of snapshots that have expired since much may be gone: what cannot be told is copied again.
     """
     before = versions.before
     if before is None:
-        return _Reached()
+        return frozenset(), frozenset()
     lists = in_threads(
         lambda each: _list_if_there(io, versions.metadata, each), before.snapshots, name=_THREADS
     )
@@ -303,7 +297,7 @@ def _reached_before(io: FileIO, versions: _Versions) -> _Reached:
     known = [frame for frame in found if frame is not None]
     files = chain.from_iterable(frame["file_path"] for frame in known)
     there = (path for path, frame in zip(manifests, found, strict=True) if frame is not None)
-    return _Reached(frozenset(there), frozenset(files))
+    return frozenset(there), frozenset(files)
 
 
 def _list_if_there(
@@ -327,9 +321,5 @@ def _entries_if_there(
 
 
 def _statistics(versions: _Versions) -> list[str]:
-    def paths(metadata: TableMetadata) -> list[str]:
-        of_partitions = (file.statistics_path for file in metadata.partition_statistics)
-        return [*(file.statistics_path for file in metadata.statistics), *of_partitions]
-
-    known = set() if versions.before is None else set(paths(versions.before))
-    return [path for path in paths(versions.metadata) if path not in known]
+    known = set() if versions.before is None else set(versions.before.statistics_paths)
+    return [path for path in versions.metadata.statistics_paths if path not in known]

@@ -9,7 +9,7 @@ import polars as pl
 from frazil.format.changes import RemovePartitionSpecs, RemoveSchemas, Update
 from frazil.format.manifests import EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
-from frazil.planning.load import ManifestLoader, lists_of_manifests
+from frazil.planning.load import ManifestLoader, manifests_by_path
 from frazil.storage.files import FileIO
 from frazil.table.commit.operation import MetadataOperation
 
@@ -26,11 +26,7 @@ def remove_unused_specs_and_schemas(io: FileIO) -> MetadataOperation:
     """
 
     def updates(base: TableMetadata) -> list[Update]:
-        manifests = {
-            manifest.manifest_path: manifest
-            for listed in lists_of_manifests(io, base.snapshots)
-            for manifest in listed
-        }
+        manifests = manifests_by_path(io, base.snapshots)
         specs = {base.default_spec_id, *(m.partition_spec_id for m in manifests.values())}
         schemas = {base.current_schema_id, max(base.schemas_by_id)}
         schemas.update(s.schema_id for s in base.snapshots if s.schema_id is not None)

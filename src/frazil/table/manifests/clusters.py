@@ -21,12 +21,11 @@ from frazil.format.manifests import (
     ManifestFile,
 )
 from frazil.format.metadata import TableMetadata
-from frazil.format.properties.table import MANIFEST_CODEC
 from frazil.planning.load import FILES_AT_ONCE, ManifestLoader, batches_of_files
 from frazil.storage import avro
 from frazil.storage.avro.manifest_copy import copied_bytes, only_rows
 from frazil.storage.files import FileIO
-from frazil.table.manifests.files import as_existing, carried_whole, entries_in
+from frazil.table.manifests.files import as_existing, carried_whole, entries_in, manifest_definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +159,7 @@ class ClusterWriter:
 
     @property
     def _definition(self) -> avro.ManifestDefinition:
-        return {
-            "spec": self.metadata.spec_by_id(self.spec_id),
-            "schema": self.metadata.schema,
-            "format_version": self.metadata.format_version,
-            "content": self.content,
-            "snapshot_id": self.snapshot_id,
-            "codec": MANIFEST_CODEC.of(self.metadata.properties),
-        }
+        return manifest_definition(self.metadata, self.spec_id, self.content, self.snapshot_id)
 
 
 WriteClusters: TypeAlias = Callable[[ClusterWriter, ManifestClusters], Sequence[ManifestFile]]

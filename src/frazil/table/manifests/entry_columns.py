@@ -9,14 +9,13 @@ import polars as pl
 
 from frazil.format.manifests import Content, EntryStatus, ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
+from frazil.planning.deletes.own_files import FILE_PATH_ID, PATH_BOUNDS
 from frazil.planning.load import ManifestLoader
 from frazil.storage.avro.columns import value_column
 from frazil.storage.avro.partition_summaries import partition_rows
 from frazil.storage.files import FileIO
-from frazil.table.manifests.file_keys import FILE_PATH_ID
 
 ABOUT = "about"
-_PATH_BOUNDS = {"lower_bounds": [FILE_PATH_ID], "upper_bounds": [FILE_PATH_ID]}
 
 
 def read_entry_columns(
@@ -47,7 +46,7 @@ def read_many_entry_columns(
     """What `read_entry_columns` gives for each of some manifests, read beside each other."""
     wanted = {name: set(ids) for name, ids in (values or {}).items()}
     if any(manifest.content is ManifestContent.DELETES for manifest in manifests):
-        for name, ids in _PATH_BOUNDS.items():
+        for name, ids in PATH_BOUNDS.items():
             wanted.setdefault(name, set()).update(ids)
     frames = ManifestLoader.of(metadata, io).entries(manifests, values=wanted)
     return [_with_about(*each) for each in zip(manifests, frames, strict=True)]

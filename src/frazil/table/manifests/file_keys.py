@@ -10,12 +10,12 @@ from frazil.format.manifests import DataFile, FieldSummary, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions import keys
 from frazil.format.values import from_bytes
+from frazil.planning.deletes.own_files import FILE_PATH_ID
 
 FileKey = tuple[str, int | None]
 PartitionKey = tuple[int, tuple[Any, ...]]
 
 _ORDERED = (bool, int, str, bytes, Decimal)
-FILE_PATH_ID = 2147483546
 
 
 def file_key(file: DataFile) -> FileKey:

@@ -97,12 +97,8 @@ class ManifestFiles:
         Records are copied as bytes where the manifests are laid out like new ones.
         """
         path = self.reserved_path(metadata)
-        copied = copy_manifest(
-            self._under_way,
-            path,
-            sources,
-            **_definition(metadata, spec_id, content, snapshot_id),
-        )
+        definition = manifest_definition(metadata, spec_id, content, snapshot_id)
+        copied = copy_manifest(self._under_way, path, sources, **definition)
         if copied is not None:
             return copied
         entries = [
@@ -111,9 +107,7 @@ class ManifestFiles:
             for entry, carry in zip(entries_in(metadata, source), source.carry, strict=True)
             if (carried := _carry_entry(entry, Carry(carry), snapshot_id)) is not None
         ]
-        return self._write(
-            path, metadata, entries, spec_id=spec_id, content=content, snapshot_id=snapshot_id
-        )
+        return avro.write_manifest(self._under_way, path, entries, **definition)
 
     def files_at(
         self, metadata: TableMetadata, source: CarriedEntries, rows: pl.Series
@@ -139,43 +133,19 @@ class ManifestFiles:
         snapshot_id: int,
     ) -> ManifestFile:
         """One new manifest of the entries, all of one spec (rules 102, 103)."""
-        return self._write(
-            self._next_path(metadata),
-            metadata,
+        return avro.write_manifest(
+            self._under_way,
+            self.reserved_path(metadata),
             entries,
-            spec_id=spec_id,
-            content=content,
-            snapshot_id=snapshot_id,
+            **manifest_definition(metadata, spec_id, content, snapshot_id),
         )
 
     def reserved_path(self, metadata: TableMetadata) -> str:
         """The path of a new manifest, which goes with the others if the commit does not use it."""
-        path = self._next_path(metadata)
-        self._written.add(path)
-        return path
-
-    def _next_path(self, metadata: TableMetadata) -> str:
         path = locations.manifest_path(metadata, self.commit_uuid, self._counter)
         self._counter += 1
-        return path
-
-    def _write(
-        self,
-        path: str,
-        metadata: TableMetadata,
-        entries: Sequence[ManifestEntry],
-        *,
-        spec_id: int,
-        content: ManifestContent,
-        snapshot_id: int,
-    ) -> ManifestFile:
         self._written.add(path)
-        return avro.write_manifest(
-            self._under_way,
-            path,
-            entries,
-            **_definition(metadata, spec_id, content, snapshot_id),
-        )
+        return path
 
     def write_in_chunks(
         self,
@@ -231,7 +201,7 @@ class ManifestFiles:
         return path
 
     def keep_only(self, manifests: Iterable[str], manifest_list: str | None) -> None:
-        """Remove the files written here that are not among those named."""
+        """Remove the files written here that are not among those named: all, if none is."""
         self._under_way.settle()
         keep = set(manifests)
         unused = self._written - keep
@@ -240,10 +210,6 @@ class ManifestFiles:
             self.io.delete_many([*unused, *unused_lists])
         self._written -= unused
         self._lists = [path for path in self._lists if path == manifest_list]
-
-    def remove_all(self) -> None:
-        """Remove every file written here."""
-        self.keep_only((), None)
 
 
 def read_entries(
@@ -288,11 +254,6 @@ def as_existing(entry: ManifestEntry) -> ManifestEntry:
     )
 
 
-def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
-    """The entry of a file that this snapshot removes (rules 109, 134)."""
-    return dataclasses.replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
-
-
 def _carry_entry(entry: ManifestEntry, carry: Carry, snapshot_id: int) -> ManifestEntry | None:
     match carry:
         case Carry.DROPPED:
@@ -300,11 +261,12 @@ def _carry_entry(entry: ManifestEntry, carry: Carry, snapshot_id: int) -> Manife
         case Carry.EXISTING:
             return as_existing(entry)
         case Carry.DELETED:
-            return as_deleted(entry, snapshot_id)
+            # Of a file that this snapshot removes (rules 109, 134).
+            return dataclasses.replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
     return entry
 
 
-def _definition(
+def manifest_definition(
     metadata: TableMetadata, spec_id: int, content: ManifestContent, snapshot_id: int
 ) -> avro.ManifestDefinition:
     """What a new manifest of the table is."""

@@ -190,8 +190,9 @@ class ManifestFilter:
         # What is going to be rewritten is read as a whole at once, the others by their columns.
         whole = [manifest for manifest in left if self._is_rewritten(manifest)]
         for source in self._files.open_manifests(metadata, whole):
-            rewrite = partial(self._rewrite, metadata, source, snapshot_id)
-            found[source.manifest] = self._results.get_or_make(metadata, source.manifest, rewrite)
+            manifest, frame = source.manifest, source.entries
+            rewrite = partial(self._filtered, metadata, manifest, frame, snapshot_id, source)
+            found[manifest] = self._results.get_or_make(metadata, manifest, rewrite)
         row_filter = self._row_filter
         others = [manifest for manifest in left if not self._is_rewritten(manifest)]
         frames = read_many_entry_columns(
@@ -201,7 +202,7 @@ class ManifestFilter:
             values=None if row_filter is None else row_filter.statistics(metadata),
         )
         for manifest, frame in zip(others, frames, strict=True):
-            look = partial(self._look, metadata, manifest, frame, snapshot_id)
+            look = partial(self._filtered, metadata, manifest, frame, snapshot_id)
             found[manifest] = self._results.get_or_make(metadata, manifest, look)
         return {each.manifest_path: known for each, known in found.items() if known is not None}
 
@@ -223,33 +224,19 @@ class ManifestFilter:
             or (0 <= manifest.min_sequence_number < self._older_than)
         )
 
-    def _look(
+    def _filtered(
         self,
         metadata: TableMetadata,
         manifest: ManifestFile,
         frame: pl.DataFrame,
         snapshot_id: int,
+        opened: CarriedEntries | None = None,
     ) -> _Filtered:
-        """Open the manifest only where its columns say that something is chosen."""
+        """Write the manifest anew where something is chosen, and open it only there."""
         chosen = self._chosen_rows(metadata, manifest, frame)
         if not chosen.any():
             return _Filtered(manifest, ())
-        container = self._files.container_of(manifest)
-        source = CarriedEntries(manifest, container, frame, self._carry(frame, chosen))
-        return self._rewrite_manifest(metadata, source, chosen, snapshot_id)
-
-    def _rewrite(
-        self, metadata: TableMetadata, source: CarriedEntries, snapshot_id: int
-    ) -> _Filtered:
-        chosen = self._chosen_rows(metadata, source.manifest, source.entries)
-        if not chosen.any():
-            return _Filtered(source.manifest, ())
-        source = replace(source, carry=self._carry(source.entries, chosen))
-        return self._rewrite_manifest(metadata, source, chosen, snapshot_id)
-
-    @staticmethod
-    def _carry(frame: pl.DataFrame, chosen: pl.Series) -> pl.Series:
-        return pl.select(
+        carry = pl.select(
             pl.when(~is_live(frame))
             .then(int(Carry.DROPPED))
             .when(chosen)
@@ -257,18 +244,19 @@ class ManifestFilter:
             .otherwise(int(Carry.EXISTING))
             .cast(pl.Int8)
         ).to_series()
-
-    def _rewrite_manifest(
-        self, metadata: TableMetadata, source: CarriedEntries, chosen: pl.Series, snapshot_id: int
-    ) -> _Filtered:
-        """Write the manifest anew; of entries only those that go are decoded one by one."""
+        source = (
+            CarriedEntries(manifest, self._files.container_of(manifest), frame, carry)
+            if opened is None
+            else replace(opened, carry=carry)
+        )
         written = self._files.carry(
             metadata,
             [source],
-            spec_id=source.manifest.partition_spec_id,
-            content=source.manifest.content,
+            spec_id=manifest.partition_spec_id,
+            content=manifest.content,
             snapshot_id=snapshot_id,
         )
+        # Of entries only those that go are decoded one by one.
         return _Filtered(written, self._files.files_at(metadata, source, chosen.arg_true()))
 
     def _chosen_rows(

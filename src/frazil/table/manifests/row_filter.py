@@ -33,7 +33,7 @@ class RowFilter:
     """A predicate over the table's rows, bound anew for each metadata that it is asked of."""
 
     def __init__(self, predicate: Predicate, *, case_sensitive: bool = True) -> None:
-        self.predicate = to_expression(predicate)
+        self.predicate = parse_predicate(predicate) if isinstance(predicate, str) else predicate
         self._case_sensitive = case_sensitive
 
     def __str__(self) -> str:
@@ -89,8 +89,3 @@ class RowFilter:
         if manifest.content is ManifestContent.DATA:
             return must_match(bound, spec, metadata.schema, entries)
         return must_keep_partitions(strict_projection(bound, spec, metadata.schema), entries)
-
-
-def to_expression(predicate: Predicate) -> Expression:
-    """A predicate given as text or as an expression."""
-    return parse_predicate(predicate) if isinstance(predicate, str) else predicate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from frazil.catalog.identifiers import Identifier, shown
@@ -46,10 +46,6 @@ class LakeEntry:
     changed_ms: int | None = None
     comment: str = ""
     problem: str | None = None
-
-    def with_health(self, health: Health) -> LakeEntry:
-        """Return the entry with the health that the manifests tell."""
-        return replace(self, health=(health, health))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -109,13 +110,14 @@ def write_lake_report(
         pages.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"the folder {target} cannot be made: {error}") from error
-    progress = _Progress(on_progress, len(names.tables))
+    one_by_one, numbers = Lock(), count(1)
 
     def describe(name: Identifier) -> LakeEntry:
         entry, page = _describe_table(catalog, name)
         if page is not None:
             _write(pages / page_file(name), page)
-        progress.one()
+        with one_by_one:
+            on_progress(LakeReportProgress(len(names.tables), next(numbers)))
         return entry
 
     tables = in_threads(describe, names.tables, threads=READING_THREADS, name="frazil-report")
@@ -140,21 +142,6 @@ def page_file(name: Identifier) -> str:
     return f"{words or 'table'}-{digest}.html"
 
 
-class _Progress:
-    """Counts tables, which several threads describe."""
-
-    def __init__(self, tell: Callable[[LakeReportProgress], None], tables: int) -> None:
-        self._tell = tell
-        self._tables = tables
-        self._done = 0
-        self._lock = Lock()
-
-    def one(self) -> None:
-        with self._lock:
-            self._done += 1
-            self._tell(LakeReportProgress(self._tables, self._done))
-
-
 def _describe_table(catalog: Catalog, name: Identifier) -> tuple[LakeEntry, str | None]:
     """What the index says of a table, and its page; no page where it cannot be loaded."""
     told = _told_of(catalog)
@@ -164,7 +151,7 @@ def _describe_table(catalog: Catalog, name: Identifier) -> tuple[LakeEntry, str 
         page = report_page(shown(name), table.metadata, table.io, around=_AROUND)
     except Exception as error:
         return LakeEntry(identifier=name, problem=told(error)), None
-    return entry.with_health(page.health), page.html
+    return replace(entry, health=(page.health, page.health)), page.html
 
 
 def _link(entry: LakeEntry) -> str | None:

@@ -28,8 +28,7 @@ class FastAppend(SnapshotProducer):
     ) -> None:
         super().__init__(io, options)
         self._added = AddedFiles(self, ManifestContent.DATA)
-        for file in files:
-            self._added.add(file)
+        self._added.add_all(files)
         self._kept = 0
         self._created = 0
 
@@ -64,5 +63,4 @@ class MergeAppend(MergingProducer):
         options: SnapshotOptions = DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(io, options)
-        for file in files:
-            self.added_data.add(file)
+        self.added_data.add_all(files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from frazil.format.manifests import DataFile, EntryStatus, ManifestEntry, ManifestFile
 from frazil.format.metadata import TableMetadata
@@ -57,7 +58,8 @@ class CorrectEntries(SnapshotProducer):
         before: list[DataFile] = []
         result = []
         for manifest in self.files.manifests_of(parent):
-            written, wrong = self._correct_manifest(base, manifest)
+            write = partial(self._write, base, manifest)
+            written, wrong = self._written.get_or_make(base, manifest, write)
             result.append(written)
             before += (entry.data_file for entry in wrong)
         self.before = tuple(before)
@@ -69,11 +71,6 @@ class CorrectEntries(SnapshotProducer):
         return summarize(
             REPLACE, metadata=base, parent=parent, added=self.after, removed=self.before
         )
-
-    def _correct_manifest(
-        self, base: TableMetadata, manifest: ManifestFile
-    ) -> tuple[ManifestFile, tuple[ManifestEntry, ...]]:
-        return self._written.get_or_make(base, manifest, lambda: self._write(base, manifest))
 
     def _write(
         self, base: TableMetadata, manifest: ManifestFile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from frazil.errors import ValidationError
 from frazil.format.manifests import (
@@ -75,14 +75,20 @@ class AddedFiles:
             status=EntryStatus.ADDED, sequence_number=data_sequence_number, data_file=new
         )
 
+    def add_all(
+        self, files: Iterable[DataFile], *, data_sequence_number: int | None = None
+    ) -> None:
+        """Add each of some files."""
+        for file in files:
+            self.add(file, data_sequence_number=data_sequence_number)
+
     def hold(self, files: Sequence[DataFile]) -> None:
         """Have these files in place of those that were added, for this try and later ones."""
         if {file_key(file) for file in files} == self._entries.keys():
             return
         self._entries.clear()
         self._manifests.clear()
-        for file in files:
-            self.add(file)
+        self.add_all(files)
 
     def manifests(self, metadata: TableMetadata, snapshot_id: int) -> list[ManifestFile]:
         """Return the manifests of the added files.

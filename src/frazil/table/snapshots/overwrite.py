@@ -15,7 +15,6 @@ from frazil.storage.files import FileIO
 from frazil.table.conflicts.history import History, Scope
 from frazil.table.conflicts.rows import AddedData, OperationRows
 from frazil.table.conflicts.validation import (
-    FilePlace,
     Reached,
     Validation,
     check_no_added_deletes,
@@ -57,8 +56,7 @@ class OverwriteFiles(MergingProducer):
         self._validation = validation
         self._added_by_others = AddedData(None if validation is None else validation.rows)
         self._removes_by_name = False
-        for file in added:
-            self.added_data.add(file)
+        self.added_data.add_all(added)
         for file in removed:
             self._removes_by_name = True
             self.removed_data.choose_file(file)
@@ -143,18 +141,14 @@ class OverwriteFiles(MergingProducer):
         except ConflictError:
             raise
         except ValidationError as error:
-            if not self._others_committed(base, parent):
+            options = self._validation
+            # The commit loop knows what later tries meet.
+            if options is None or not self.history(base, parent, options.from_snapshot).snapshots:
                 raise
             raise ConflictError(
                 f"another commit changed the table since it was read: {error}; "
                 "run the operation again"
             ) from error
-
-    def _others_committed(self, base: TableMetadata, parent: Snapshot | None) -> bool:
-        """Whether others did since the read; the commit loop knows what later tries meet."""
-        return self._validation is not None and bool(
-            self.history(base, parent, self._validation.from_snapshot).snapshots
-        )
 
     def _scope(self, options: Validation) -> Scope:
         partitions = None if options.partitions is None else PartitionSet(options.partitions)
@@ -164,31 +158,6 @@ class OverwriteFiles(MergingProducer):
             return Scope(self._where, partitions)
         row_filter = RowFilter(options.conflict_filter, case_sensitive=options.case_sensitive)
         return Scope(row_filter, partitions)
-
-
-class DeleteFiles(OverwriteFiles):
-    """Remove files and add none: by predicate (always applicable) or by name (rule 212)."""
-
-    def __init__(
-        self,
-        io: FileIO,
-        *,
-        removed: Iterable[DataFile] = (),
-        removed_paths: Iterable[str] = (),
-        where: Predicate | None = None,
-        validation: Validation | None = None,
-        case_sensitive: bool = True,
-        options: SnapshotOptions = DEFAULT_OPTIONS,
-    ) -> None:
-        super().__init__(
-            io,
-            removed=removed,
-            removed_paths=removed_paths,
-            where=where,
-            validation=validation,
-            case_sensitive=case_sensitive,
-            options=options,
-        )
 
 
 class ReplacePartitions(MergingProducer):
@@ -316,7 +285,7 @@ class CopiedRows:
         self.deletes, self._count = (), 0
         self.rivals = len(history.snapshots)
         replaced = {file.file_path: file for file in self._replaced}
-        reached = Reached(history, map(FilePlace.of_file, self._replaced))
+        reached = Reached(history, self._replaced)
         if next(reached.added_deletes(), None) is None:
             return
         since = history.sequence_number_read

@@ -283,7 +283,7 @@ class SnapshotProducer(BranchOperation, ABC):
 
     def on_abandoned(self) -> None:
         """Remove every manifest and list of this operation, and the files that are its own."""
-        self.files.remove_all()
+        self.files.keep_only((), None)
         if self.options.own_files:
             self.files.io.delete_many(dict.fromkeys(self.options.own_files))
 

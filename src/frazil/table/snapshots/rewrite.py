@@ -53,10 +53,8 @@ class RewriteFiles(MergingProducer):
             self.removed_data.choose_file(file)
         for file in removed_deletes:
             self.removed_deletes.choose_file(file)
-        for file in added:
-            self.added_data.add(file, data_sequence_number=data_sequence_number)
-        for file in added_deletes:
-            self.added_deletes.add(file, data_sequence_number=delete_sequence_number)
+        self.added_data.add_all(added, data_sequence_number=data_sequence_number)
+        self.added_deletes.add_all(added_deletes, data_sequence_number=delete_sequence_number)
         self._check_is_rewrite()
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:

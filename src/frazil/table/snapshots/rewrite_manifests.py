@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from frazil.errors import ValidationError
-from frazil.format.changes import Update
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
@@ -86,8 +85,7 @@ class RewriteManifests(SnapshotProducer):
         """Return one more snapshot, or nothing where no manifest is worth a rewrite."""
         parent = self.head(base)
         if not any(self._chosen_manifests(base, parent, content) for content in ManifestContent):
-            nothing: list[Update] = []
-            return Changes.of(base, nothing)
+            return Changes.of(base, ())
         return super().changes(base, committed=committed)
 
     def manifests(self, base: TableMetadata, parent: Snapshot | None) -> Sequence[ManifestFile]:

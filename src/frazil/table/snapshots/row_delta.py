@@ -26,7 +26,6 @@ from frazil.table.conflicts.rows import (
     shared_files,
 )
 from frazil.table.conflicts.validation import (
-    FilePlace,
     Reached,
     Validation,
     check_data_files_exist,
@@ -84,8 +83,7 @@ class RowDelta(MergingProducer):
         self._about: set[str] = set(referenced_data_files)
         self._changed = None if changed is None else tuple(changed)
         self._added_by_others = AddedData(None if validation is None else validation.rows)
-        for file in added:
-            self.added_data.add(file)
+        self.added_data.add_all(added)
         for file in added_deletes:
             self.added_deletes.add(file)
             self._note(file)
@@ -207,7 +205,7 @@ class RowDelta(MergingProducer):
         if self._joined is None:
             return frozenset()
         about = self._about | {file.file_path for file in self._removed}
-        gone = frozenset(each.path for each in history.removed_data(EVERYWHERE)) & about
+        gone = frozenset(each.file_path for each in history.removed_data(EVERYWHERE)) & about
         if not self._joined.move(history, gone, changed, base, parent):
             gone = frozenset()
         self.removed_data.choose_only_files(
@@ -370,7 +368,11 @@ class JoinedDeletes:
         if self._vectors:
             self.shared = tuple(shared_files(self._rows, [*overtaken.values()], overtaken.keys()))
         else:
-            deletes = _rivals(history, map(FilePlace.of_file, changed))
+            deletes = [
+                each.as_position_deletes()
+                for each in Reached(history, changed).added_deletes()
+                if each.content is Content.POSITION_DELETES
+            ]
             paths = {file.file_path for file in changed}
             self.shared = tuple(shared_files(self._rows, deletes, paths) if deletes else ())
         must_stay = {file.file_path for file in changed}
@@ -452,18 +454,10 @@ def live_deletes_about(
     return found
 
 
-def _rivals(history: History, changed: Iterable[FilePlace]) -> list[DataFile]:
-    return [
-        each.as_position_deletes()
-        for each in Reached(history, changed).added_deletes()
-        if each.content is Content.POSITION_DELETES
-    ]
-
-
 def _moved_to(history: History, gone: Collection[str]) -> MovedTo:
     """Where rows of files that are gone may be."""
-    copies = {file.path for file in history.rewritten_data()}
-    added = {file.path for file in history.added_data(EVERYWHERE)}
+    copies = {file.file_path for file in history.rewritten_data()}
+    added = {file.file_path for file in history.added_data(EVERYWHERE)}
     # Only rewrites took the files, and none took a file that was added since the read.
     same = rewritten_files(history, gone) == set(gone) and not rewritten_files(history, added)
     return MovedTo(added | copies, copies, copies if same else ())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from frazil.format.changes import AddSortOrder, SetDefaultSortOrder, Update
+from frazil.format.changes import LAST_ADDED, AddSortOrder, SetDefaultSortOrder, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.sorting import SortExpr, SortField, order_for, reuse_order
 from frazil.table.commit.operation import MetadataOperation
-
-LAST_ADDED = -1
 
 
 def replace_sort_order(

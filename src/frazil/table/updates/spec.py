@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Self
 
 from frazil.errors import ConflictError
-from frazil.format.changes import AddSpec, SetDefaultSpec, Update
+from frazil.format.changes import LAST_ADDED, AddSpec, SetDefaultSpec, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.evolution import PartitionEvolution
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.table.commit.block import CommittedAtEnd
 from frazil.table.commit.operation import MetadataOperation, Operation
 
-LAST_ADDED = -1
 
-
-class UpdateSpec(CommittedAtEnd):
+class UpdateSpec(PartitionEvolution, CommittedAtEnd):
     """Collects changes of the partition spec; leaving the `with` block commits them.
 
         with table.update_spec() as u:
@@ -33,9 +31,7 @@ class UpdateSpec(CommittedAtEnd):
         *,
         case_sensitive: bool = True,
     ) -> None:
-        self._metadata = metadata
-        self._run = run
-        self._evolution = PartitionEvolution(
+        super().__init__(
             metadata.schema,
             metadata.partition_specs,
             default_spec_id=metadata.default_spec_id,
@@ -43,38 +39,16 @@ class UpdateSpec(CommittedAtEnd):
             format_version=metadata.format_version,
             case_sensitive=case_sensitive,
         )
-
-    def add_field(self, expr: str, *, name: str | None = None) -> Self:
-        """Partition by one more transform: `"day(ts)"`, `"bucket(16, id)"`, `"country"`.
-
-        Raises:
-            EvolutionError: the spec has such a field or such a name already.
-            ValidationError: the column is missing or of a wrong type.
-        """
-        self._evolution.add_field(expr, name=name)
-        return self
-
-    def remove_field(self, name_or_expr: str) -> Self:
-        """Stop partitioning by a field, by name or as `"day(ts)"`; EvolutionError if unknown."""
-        self._evolution.remove_field(name_or_expr)
-        return self
-
-    def rename_field(self, name: str, new_name: str) -> Self:
-        """Give a field another name; EvolutionError if it is unknown or the new name is taken."""
-        self._evolution.rename_field(name, new_name)
-        return self
+        self._table = metadata
+        self._run_operation = run
 
     def replace_field(self, name_or_expr: str, expr: str, *, name: str | None = None) -> Self:
         """Remove one field and add another, in one step."""
         return self.remove_field(name_or_expr).add_field(expr, name=name)
 
-    def apply(self) -> PartitionSpec:
-        """Return the spec that results, without a commit."""
-        return self._evolution.apply()
-
     def commit(self) -> None:
         """Commit the changes; leaving the `with` block does this."""
-        self._run(replace_spec(self._metadata, self.apply()))
+        self._run_operation(replace_spec(self._table, self.apply()))
 
 
 def replace_spec(start: TableMetadata, spec: PartitionSpec) -> MetadataOperation:

@@ -15,14 +15,19 @@ from frazil.table.commit.operation import MetadataOperation
 from frazil.table.commit.requirements import updates_requiring
 
 
-def set_statistics(file: StatisticsFile) -> MetadataOperation:
-    """Register the statistics file of a snapshot, in place of the one before (rule 203)."""
+def set_statistics(file: StatisticsFile | PartitionStatisticsFile) -> MetadataOperation:
+    """Register statistics of a snapshot, in place of those of its kind before (rules 203, 205)."""
 
     def updates(base: TableMetadata) -> list[Update]:
         base.snapshot_by_id(file.snapshot_id)
-        if file in base.statistics:
+        if file in (*base.statistics, *base.partition_statistics):
             return []
-        return [*updates_requiring(base, file.snapshot_id), SetStatistics(file)]
+        update = (
+            SetStatistics(file)
+            if isinstance(file, StatisticsFile)
+            else SetPartitionStatistics(file)
+        )
+        return [*updates_requiring(base, file.snapshot_id), update]
 
     return MetadataOperation(updates)
 
@@ -33,18 +38,6 @@ def remove_statistics(snapshot_id: int) -> MetadataOperation:
     def updates(base: TableMetadata) -> list[Update]:
         held = any(file.snapshot_id == snapshot_id for file in base.statistics)
         return [RemoveStatistics(snapshot_id)] if held else []
-
-    return MetadataOperation(updates)
-
-
-def set_partition_statistics(file: PartitionStatisticsFile) -> MetadataOperation:
-    """Register the partition statistics of a snapshot, in place of those before (rule 205)."""
-
-    def updates(base: TableMetadata) -> list[Update]:
-        base.snapshot_by_id(file.snapshot_id)
-        if file in base.partition_statistics:
-            return []
-        return [*updates_requiring(base, file.snapshot_id), SetPartitionStatistics(file)]
 
     return MetadataOperation(updates)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.partitions.transforms import (
@@ -53,29 +53,33 @@ from frazil.format.types import BinaryType, DateType, DecimalType, IcebergType, 
 from frazil.format.types.forms import form_of
 from frazil.format.values.decimals import add, subtract, unit_of
 
+_TEXTS: Final = (StringType, BinaryType)
+"""The types of which truncate leaves a prefix."""
+
 
 def inclusive_projection(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
     """The predicate that the partition of every kept row satisfies."""
 
-    def leaf(node: Expression) -> Expression:
-        if not isinstance(node, Leaf):
-            return node
-        return all_of(
-            _inclusive_leaf(node, field, ref) for field, ref in _fields_over(node, spec, schema)
-        )
-
-    return with_leaves(bound, leaf)
+    return _projection(bound, spec, schema, _inclusive_leaf, all_of)
 
 
 def strict_projection(bound: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
     """The predicate whose partitions hold only kept rows."""
 
+    return _projection(bound, spec, schema, _strict_leaf, any_of)
+
+
+def _projection(
+    bound: Expression,
+    spec: PartitionSpec,
+    schema: Schema,
+    of_field: Callable[[Leaf, PartitionField, BoundRef], Expression],
+    join: Callable[[Iterable[Expression]], Expression],
+) -> Expression:
     def leaf(node: Expression) -> Expression:
         if not isinstance(node, Leaf):
             return node
-        return any_of(
-            _strict_leaf(node, field, ref) for field, ref in _fields_over(node, spec, schema)
-        )
+        return join(of_field(node, field, ref) for field, ref in _fields_over(node, spec, schema))
 
     return with_leaves(bound, leaf)
 
@@ -99,10 +103,8 @@ def _fields_over(
 
 def _inclusive_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression:
     transform, source = field.transform, node.bound_ref
-    if isinstance(transform, IdentityTransform):
+    if isinstance(transform, IdentityTransform) or isinstance(node, IsNull):
         return with_ref(node, ref)
-    if isinstance(node, IsNull):
-        return IsNull(ref)
     projected: Expression | None = None
     if isinstance(transform, BucketTransform):
         match node:
@@ -110,8 +112,8 @@ def _inclusive_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Express
                 projected = in_values(ref, [transform.apply(source.type, literal)])
             case In(values=values):
                 projected = in_values(ref, _transformed_values(transform, node, values))
-    elif _cuts_text(transform, source):
-        projected = project_prefix_inclusive(node, ref, transform)
+    elif isinstance(transform, TruncateTransform) and isinstance(source.type, _TEXTS):
+        projected = project_prefix_inclusive(node, ref, transform.width)
     else:
         projected = project_step_inclusive(node, ref, step_of(transform, source.type))
     if projected is not None:
@@ -121,9 +123,7 @@ def _inclusive_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Express
 
 def _strict_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression:
     transform, source = field.transform, node.bound_ref
-    if isinstance(transform, IdentityTransform):
-        return with_ref(node, ref)
-    if isinstance(node, IsNull | NotNull):
+    if isinstance(transform, IdentityTransform) or isinstance(node, IsNull | NotNull):
         return with_ref(node, ref)
     projected: Expression | None = None
     if isinstance(transform, BucketTransform):
@@ -132,8 +132,8 @@ def _strict_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression
                 projected = not_in_values(ref, [transform.apply(source.type, literal)])
             case NotIn(values=values):
                 projected = not_in_values(ref, _transformed_values(transform, node, values))
-    elif _cuts_text(transform, source):
-        projected = project_prefix_strict(node, ref, transform)
+    elif isinstance(transform, TruncateTransform) and isinstance(source.type, _TEXTS):
+        projected = project_prefix_strict(node, ref, transform.width)
     else:
         projected = project_step_strict(node, ref, step_of(transform, source.type))
     return AlwaysFalse() if projected is None else projected
@@ -141,12 +141,6 @@ def _strict_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression
 
 def _transformed_values(transform: Transform, node: Leaf, values: Iterable[Any]) -> set[Any]:
     return {transform.apply(node.bound_ref.type, value) for value in values}
-
-
-def _cuts_text(transform: Transform, source: BoundRef) -> bool:
-    return isinstance(transform, TruncateTransform) and isinstance(
-        source.type, StringType | BinaryType
-    )
 
 
 # -- steps -----------------------------------------------------------------------------------------
@@ -277,38 +271,32 @@ def _all_stored(step: Step, values: Iterable[Any]) -> set[Any]:
     return {stored for value in values for stored in step.stored_values(value)}
 
 
-def project_prefix_inclusive(
-    node: Leaf, ref: BoundRef, transform: TruncateTransform | Transform
-) -> Expression | None:
+def project_prefix_inclusive(node: Leaf, ref: BoundRef, width: int) -> Expression | None:
     """The projection through truncate on text or bytes, or None for no more than NOT NULL."""
-    width, cut = _width(transform), _cutter(transform)
     match node:
         case Comparison(op=Op.EQ, literal=literal):
-            return in_values(ref, [cut(literal)])
+            return in_values(ref, [literal[:width]])
         case In(values=values):
-            return in_values(ref, {cut(value) for value in values})
+            return in_values(ref, {value[:width] for value in values})
         case Comparison(op=Op.LT, literal=literal):
             # The partition value is a prefix of the row's, so it is less as well.
-            return Comparison(Op.LT if len(literal) <= width else Op.LE, ref, cut(literal))
+            return Comparison(Op.LT if len(literal) <= width else Op.LE, ref, literal[:width])
         case Comparison(op=Op.LE, literal=literal):
-            return Comparison(Op.LE, ref, cut(literal))
+            return Comparison(Op.LE, ref, literal[:width])
         case Comparison(op=Op.GT | Op.GE, literal=literal):
-            return Comparison(Op.GE, ref, cut(literal))
+            return Comparison(Op.GE, ref, literal[:width])
         case StartsWith(prefix=prefix):
             if len(prefix) <= width:
                 return StartsWith(ref, prefix)
-            return Comparison(Op.EQ, ref, cut(prefix))
+            return Comparison(Op.EQ, ref, prefix[:width])
         case NotStartsWith(prefix=prefix) if len(prefix) <= width:
             return NotStartsWith(ref, prefix)
         case _:
             return None
 
 
-def project_prefix_strict(
-    node: Leaf, ref: BoundRef, transform: TruncateTransform | Transform
-) -> Expression | None:
+def project_prefix_strict(node: Leaf, ref: BoundRef, width: int) -> Expression | None:
     """The strict projection through truncate on text or bytes, or None where nothing is known."""
-    width, cut = _width(transform), _cutter(transform)
     match node:
         case Comparison(op=Op.EQ, literal=literal) if len(literal) < width:
             # A partition value shorter than the width is the row's value itself.
@@ -317,32 +305,22 @@ def project_prefix_strict(
             whole = [value for value in values if len(value) < width]
             return in_values(ref, whole) if whole else None
         case Comparison(op=Op.NE, literal=literal):
-            return Comparison(Op.NE, ref, cut(literal))
+            return Comparison(Op.NE, ref, literal[:width])
         case NotIn(values=values):
-            return not_in_values(ref, {cut(value) for value in values})
+            return not_in_values(ref, {value[:width] for value in values})
         case Comparison(op=Op.LE, literal=literal) if len(literal) < width:
             return Comparison(Op.LE, ref, literal)
         case Comparison(op=Op.LT | Op.LE, literal=literal):
-            return Comparison(Op.LT, ref, cut(literal))
+            return Comparison(Op.LT, ref, literal[:width])
         case Comparison(op=Op.GE, literal=literal) if len(literal) <= width:
             return Comparison(Op.GE, ref, literal)
         case Comparison(op=Op.GT | Op.GE, literal=literal):
-            return Comparison(Op.GT, ref, cut(literal))
+            return Comparison(Op.GT, ref, literal[:width])
         case StartsWith(prefix=prefix) if len(prefix) <= width:
             return StartsWith(ref, prefix)
         case NotStartsWith(prefix=prefix):
             if len(prefix) <= width:
                 return NotStartsWith(ref, prefix)
-            return Comparison(Op.NE, ref, cut(prefix))
+            return Comparison(Op.NE, ref, prefix[:width])
         case _:
             return None
-
-
-def _width(transform: Transform) -> int:
-    assert isinstance(transform, TruncateTransform)
-    return transform.width
-
-
-def _cutter(transform: Transform) -> Callable[[Any], Any]:
-    width = _width(transform)
-    return lambda value: value[:width]

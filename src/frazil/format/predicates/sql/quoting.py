@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -27,6 +26,7 @@ from frazil.format.values.civil import (
     format_timestamp,
 )
 from frazil.format.values.decimals import decimal_as_text
+from frazil.format.values.floats import nearest_single, word_unless_finite
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPES = {
@@ -115,8 +115,7 @@ def double_text(value: float) -> str:
 
 
 def _not_finite_text(value: float, kind: str) -> str:
-    name = "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    return f"CAST('{name}' AS {kind})"
+    return f"CAST('{word_unless_finite(value)}' AS {kind})"
 
 
 def decimal_text(value: Decimal) -> str:
@@ -177,7 +176,7 @@ def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
         case "floating" if form.carrier == "float" and not math.isfinite(value):
             return _not_finite_text(value, "FLOAT")
         case "floating":
-            is_short = form.carrier == "float" and _is_float32(value)
+            is_short = form.carrier == "float" and nearest_single(value) == value
             return f"{value!r}F" if is_short else double_text(value)
         case "decimal":
             return decimal_text(value)
@@ -199,13 +198,6 @@ def spark_text(column_type: IcebergType, value: Any, forms: SparkForms) -> str:
             return f"{value}L"
         case _:
             raise PredicateError(f"a value of type {column_type} has no form as a SQL literal")
-
-
-def _is_float32(value: float) -> bool:
-    try:
-        return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
-    except OverflowError:
-        return False
 
 
 def _timestamp_text(column_type: IcebergType, nanos: int, digits: int) -> str:

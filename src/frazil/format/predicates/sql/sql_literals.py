@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar, Final
@@ -29,6 +28,7 @@ from frazil.format.values.decimals import (
     rounded_to_scale,
     whole_part_of,
 )
+from frazil.format.values.floats import nearest_single
 
 NOT_A_LITERAL: Final = object()
 """What `literal_value` gives for an expression that is not a literal."""
@@ -75,7 +75,7 @@ def spark_tokens(text: str) -> list[Token]:
             quote = raw[:1]
             if quote not in ("'", '"') or raw[-1:] != quote or len(raw) < 2:
                 raise PredicateError(f"the string {raw!r} cannot be read")
-            value = _unescape(raw[1:-1])
+            value = _ESCAPE.sub(_replacement, raw[1:-1])
             last = tokens[-1] if tokens else None
             if (
                 last is not None
@@ -89,10 +89,6 @@ def spark_tokens(text: str) -> list[Token]:
             token.text = value
         tokens.append(token)
     return tokens
-
-
-def _unescape(body: str) -> str:
-    return _ESCAPE.sub(_replacement, body) if "\\" in body else body
 
 
 def _replacement(match: re.Match[str]) -> str:
@@ -175,7 +171,7 @@ def _cast(value: Any, to: exp.DataType, sign: int) -> Any:
         return _to_integer(value, kind, sign)
     if kind in ("FLOAT", "DOUBLE"):
         number = float(value)
-        return _single(number) if kind == "FLOAT" else number
+        return nearest_single(number) if kind == "FLOAT" else number
     if kind == "DECIMAL":
         return _to_decimal(value, to)
     if kind == "BOOLEAN" and isinstance(value, bool | str):
@@ -204,13 +200,6 @@ def _to_integer(value: Any, kind: str, sign: int) -> int:
     if not -limit <= sign * whole < limit:
         raise ValueError(f"it does not fit {kind}")
     return whole
-
-
-def _single(number: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number)
 
 
 def _to_decimal(value: Any, to: exp.DataType) -> Decimal:
@@ -281,19 +270,7 @@ def compare_constants(left: Any, op: Op, right: Any) -> bool | None:
     if any(isinstance(value, float | Decimal) and math.isnan(value) for value in (left, right)):
         return None
     try:
-        match op:
-            case Op.EQ:
-                return bool(left == right)
-            case Op.NE:
-                return bool(left != right)
-            case Op.LT:
-                return bool(left < right)
-            case Op.LE:
-                return bool(left <= right)
-            case Op.GT:
-                return bool(left > right)
-            case Op.GE:
-                return bool(left >= right)
+        return bool(op.compare(left, right))
     except TypeError:
         return None
 

@@ -29,11 +29,11 @@ from frazil.spark.maintenance.optimizing.results import (
 )
 from frazil.spark.port import SparkPort
 from frazil.table.maintenance.optimizing.choices import OptimizingChoice, OptimizingPlan, Work
-from frazil.table.maintenance.optimizing.look import look, now_ms, with_filter
+from frazil.table.maintenance.optimizing.look import look, with_filter
 from frazil.table.maintenance.optimizing.planner import deletes_to_rewrite, plan_optimizing
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
 from frazil.table.maintenance.progress import tell_nobody
-from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions
+from frazil.table.snapshots.producer import DEFAULT_OPTIONS, SnapshotOptions, now_ms
 
 _LOG: Final = logging.getLogger(__name__)
 

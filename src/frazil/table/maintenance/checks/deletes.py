@@ -12,7 +12,7 @@ from frazil.errors import UnsupportedError
 from frazil.format.manifests import ManifestContent, ManifestFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.deletes.own_files import (
-    FILE_PATH_ID,
+    PATH_BOUNDS,
     contradictions,
     referenced_data_files,
 )
@@ -27,7 +27,6 @@ CHECKED: Final = {**PROBLEMS, IN_CURRENT: pl.Boolean()}
 SCHEMAS_APART: Final = "partitions apart"
 """The problem of a snapshot whose partition specs give one id to fields of different types."""
 
-_PATHS: Final = {"lower_bounds": {FILE_PATH_ID}, "upper_bounds": {FILE_PATH_ID}}
 _MANIFESTS_AT_ONCE: Final = 256
 
 
@@ -57,7 +56,9 @@ def check_deletes(
         paths = [m.manifest_path for m in manifests if m.manifest_path in entries]
         key = tuple(paths)
         if key not in seen:
-            seen[key] = _find(metadata, entries, paths, str(_list_of(metadata, snapshot_id)))
+            seen[key] = _find(
+                metadata, entries, paths, str(metadata.snapshot_by_id(snapshot_id).manifest_list)
+            )
         is_current = snapshot_id == metadata.current_snapshot_id
         for row in seen[key]:
             rows[row] = rows.get(row, False) or is_current
@@ -79,7 +80,7 @@ class _Entries:
         of_deletes = [m for m in distinct if m.content is ManifestContent.DELETES]
         if not of_deletes:
             return cls({}, {})
-        frames = map(live_entries, loader.entries(of_deletes, values=_PATHS))
+        frames = map(live_entries, loader.entries(of_deletes, values=PATH_BOUNDS))
         deletes = {m.manifest_path: f for m, f in zip(of_deletes, frames, strict=True)}
         about = pl.concat([referenced_data_files(each) for each in deletes.values()]).unique()
         data: dict[str, pl.DataFrame] = {}
@@ -124,8 +125,3 @@ def _find(
 
 def _concat_or_empty(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return concat_entries(frames) if frames else no_entries()
-
-
-def _list_of(metadata: TableMetadata, snapshot_id: int) -> str | None:
-    snapshot = metadata.snapshot_by_id(snapshot_id)
-    return None if snapshot is None else snapshot.manifest_list

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from frazil.errors import PredicateError
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.bind import bind
@@ -16,7 +14,7 @@ from frazil.storage.files import FileIO
 from frazil.table.maintenance.optimizing.choices import OptimizingPlan
 from frazil.table.maintenance.optimizing.planner import plan_optimizing
 from frazil.table.maintenance.optimizing.settings import OptimizingSettings
-from frazil.table.snapshots.producer import branch_head
+from frazil.table.snapshots.producer import branch_head, now_ms
 
 
 def look(
@@ -77,8 +75,3 @@ def files_of(
     if isinstance(where, AlwaysTrue):
         return plan(metadata, head, io)
     return plan_rewrite(metadata, head, io, where=where)
-
-
-def now_ms() -> int:
-    """Return the time in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
