@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
 from frazil.catalog.config import (
     DATABASE_NAME,
@@ -15,7 +16,6 @@ from frazil.catalog.config import (
 from frazil.catalog.identifiers import parse_table_identifier, shown
 from frazil.catalog.kinds import IMPLEMENTATION
 from frazil.catalog.protocol import Catalog
-from frazil.cli.app import Settings
 from frazil.errors import ConfigurationError, NoSuchNamespaceError, NoSuchTableError
 from frazil.format.arguments import what_there_is
 from frazil.later import later
@@ -33,14 +33,24 @@ else:
 _MAKES_TABLES: Final = "init_catalog_tables"
 
 
-def catalog_there_is(settings: Settings) -> Catalog:
+class Place(Protocol):
+    """Where the tables are: the name of a catalog, and settings."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+
+def catalog_there_is(place: Place) -> Catalog:
     """Return the configured catalog; looking never makes one.
 
     Raises:
         ConfigurationError: nothing is configured, or there is no catalog at that place or of
             that name.
     """
-    config = resolve(settings.name, settings.properties)
+    config = resolve(place.name, place.properties)
     database = _missing_database(config)
     if database is not None:
         # Opening a SQLite file that is not there would make it.
@@ -49,7 +59,7 @@ def catalog_there_is(settings: Settings) -> Catalog:
             "for a folder of tables without a database; frazil create-namespace makes a catalog"
         )
     if issubclass(implementation_of(config), SqlCatalog):
-        only_looks = {_MAKES_TABLES: "false", **settings.properties}[_MAKES_TABLES]
+        only_looks = {_MAKES_TABLES: "false", **place.properties}[_MAKES_TABLES]
         config = CatalogConfig(config.name, {**config.properties, _MAKES_TABLES: only_looks})
     catalog = open_catalog(config)
     if isinstance(catalog, SqlCatalog):
@@ -57,35 +67,35 @@ def catalog_there_is(settings: Settings) -> Catalog:
     return catalog
 
 
-def catalog_if_there(settings: Settings) -> Catalog | None:
+def catalog_if_there(place: Place) -> Catalog | None:
     """Return the configured catalog; None where its database in the warehouse is still to be made.
 
     Raises:
         ConfigurationError: nothing is configured, or there is no catalog of that name.
     """
-    missing = _missing_database(resolve(settings.name, settings.properties))
-    return catalog_there_is(settings) if missing is None else None
+    missing = _missing_database(resolve(place.name, place.properties))
+    return catalog_there_is(place) if missing is None else None
 
 
-def new_or_old_catalog(settings: Settings) -> Catalog:
+def new_or_old_catalog(place: Place) -> Catalog:
     """Return the configured catalog, made where it is not there.
 
     Raises:
         ConfigurationError: nothing is configured.
     """
-    return open_catalog(resolve(settings.name, settings.properties))
+    return open_catalog(resolve(place.name, place.properties))
 
 
-def handle_there_is(name: str, settings: Settings) -> TableHandle:
+def handle_there_is(name: str, place: Place) -> TableHandle:
     """Return a table by its name in the catalog, or by the path of its folder or metadata file.
 
     Raises:
         NoSuchTableError: there is none; the message names the nearest there is.
     """
     if os.sep in name or "/" in name:
-        static = StaticCatalog(name, settings.properties)
+        static = StaticCatalog(name, place.properties)
         return TableHandle(static, static.load_table(static.identifier))
-    catalog = catalog_there_is(settings)
+    catalog = catalog_there_is(place)
     require(catalog, name)
     return TableHandle(catalog, catalog.load_table(name))
 
