@@ -260,13 +260,11 @@ def _flat_properties(entry: Mapping[Any, Any], prefix: str = "") -> dict[str, An
 def _texts(properties: Mapping[str, Any], where: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     for key, value in properties.items():
-        if value is None:
-            continue
         if isinstance(value, bool):
             texts[key] = "true" if value else "false"
         elif isinstance(value, str | int | float | os.PathLike):
             texts[key] = str(value)
-        else:
+        elif value is not None:
             raise ConfigurationError(
                 f"the property {key} of {where} must be text, not {type(value).__name__}"
             )

@@ -32,7 +32,10 @@ def add_catalog(file: ConfigFile, name: str, properties: Mapping[str, str]) -> N
     check_no_secret(name, properties)
     check_absent(file, name)
     entry = dict(properties)
-    text = _text_with_catalog(file, _block({name: entry}))
+    block = yaml.safe_dump(
+        {name: entry}, default_flow_style=False, sort_keys=False, allow_unicode=True, width=10**6
+    )
+    text = _text_with_catalog(file, block)
     _save(file, text, {**file.catalogs, name: entry})
 
 
@@ -149,12 +152,6 @@ def _line_end(text: str, index: int) -> int:
 def _text_with_lines(text: str, offset: int, lines: str) -> str:
     before = text[:offset]
     return f"{before}{'' if before.endswith(chr(10)) else chr(10)}{lines}{text[offset:]}"
-
-
-def _block(entry: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(
-        entry, default_flow_style=False, sort_keys=False, allow_unicode=True, width=10**6
-    )
 
 
 def _indented_block(block: str, columns: int) -> str:

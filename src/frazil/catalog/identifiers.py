@@ -76,12 +76,9 @@ def _split(text: str) -> Identifier:
             part, quote, rest = rest[1:].partition("`")
             if not quote or (rest and not rest.startswith(".")):
                 raise ValidationError(f"the name {text!r} has an unmatched backtick")
-            parts.append(part)
-            if not rest:
-                return tuple(parts)
-            rest = rest[1:]
+            dot, rest = rest[:1], rest[1:]
         else:
             part, dot, rest = rest.partition(".")
-            parts.append(part)
-            if not dot:
-                return tuple(parts)
+        parts.append(part)
+        if not dot:
+            return tuple(parts)

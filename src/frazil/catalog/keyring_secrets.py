@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from frazil.catalog.config_file import variable_of
 from frazil.errors import ConfigurationError
@@ -47,20 +47,22 @@ def with_secrets(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 def keep_secret(name: str, key: str, value: str) -> None:
     """Put a property of a catalog into the keyring, in place of the one that is there."""
-    library = _library(name, key)
-    _ask_keyring(name, key, lambda: library.set_password(_service(name), key, value), secret=value)
+    _ask_keyring(
+        name, key, lambda keyring: keyring.set_password(_service(name), key, value), secret=value
+    )
 
 
 def forget_secret(name: str, key: str) -> None:
     """Take a property of a catalog out of the keyring, where it is there."""
-    library = _library(name, key)
-    if _ask_keyring(name, key, lambda: library.get_password(_service(name), key)) is not None:
-        _ask_keyring(name, key, lambda: library.delete_password(_service(name), key))
+    service = _service(name)
+    if _ask_keyring(name, key, lambda keyring: keyring.get_password(service, key)) is not None:
+        _ask_keyring(name, key, lambda keyring: keyring.delete_password(service, key))
 
 
 def _read(name: str, key: str) -> str:
-    library = _library(name, key)
-    found: str | None = _ask_keyring(name, key, lambda: library.get_password(_service(name), key))
+    found: str | None = _ask_keyring(
+        name, key, lambda keyring: keyring.get_password(_service(name), key)
+    )
     if not found:
         raise ConfigurationError(
             f"{key} of the catalog {name} is not in the keyring: put it there with "
@@ -83,9 +85,10 @@ def _library(name: str, key: str) -> ModuleType:
         ) from error
 
 
-def _ask_keyring(name: str, key: str, work: Callable[[], T], *, secret: str = "") -> T:
+def _ask_keyring(name: str, key: str, work: Callable[[Any], T], *, secret: str = "") -> T:
+    library = _library(name, key)
     try:
-        return work()
+        return work(library)
     except Exception as error:
         # A backend raises what its system does, beside the errors of the library.
         said = (

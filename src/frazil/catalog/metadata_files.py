@@ -113,10 +113,8 @@ def metadata_bytes(io: FileIO, metadata: TableMetadata, *, path: str) -> bytes:
     It is the caller's to write; whoever reads it back through the same caches need not parse it,
     nor even read it where its name is nobody else's.
     """
-    if path.endswith(_GZIP_NAMES):
-        data = metadata_to_gzip_bytes(metadata)
-    else:
-        data = metadata_to_bytes(metadata)
+    write = metadata_to_gzip_bytes if path.endswith(_GZIP_NAMES) else metadata_to_bytes
+    data = write(metadata)
     digest = _digest(data)
     _keep(io, digest, metadata, digest, data)
     if _is_made_once(path):

@@ -234,11 +234,9 @@ class Catalog(ViewMethods, ABC):
         waiting = self.list_namespaces(top)
         while waiting:
             current = waiting.pop()
-            try:
+            with contextlib.suppress(NoSuchNamespaceError):
                 found.extend(self.list_tables(current))
                 waiting.extend(self.list_namespaces(current))
-            except NoSuchNamespaceError:
-                continue
         return sorted(found)
 
     @abstractmethod

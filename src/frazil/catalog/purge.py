@@ -84,13 +84,9 @@ class FilesToPurge:
         kept: dict[str, None] = {}
 
         def delete(paths: Iterable[str]) -> None:
-            allowed = []
-            for path in paths:
-                if self.may_delete(path):
-                    allowed.append(path)
-                else:
-                    kept[path] = None
-            failures.update(self.io.delete_many(allowed))
+            named = list(paths)
+            kept.update((path, None) for path in named if not self.may_delete(path))
+            failures.update(self.io.delete_many([path for path in named if path not in kept]))
 
         metadata = self.metadata
         loader = ManifestLoader.of(metadata, self.io)

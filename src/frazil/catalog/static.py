@@ -162,11 +162,8 @@ def _hinted_file(versions: VersionFolder) -> str | None:
         found = versions.current()
         return None if found is None else found.path
     names = [text] if text.endswith(EXTENSIONS) else [text + extension for extension in EXTENSIONS]
-    for name in names:
-        path = join(versions.folder, name)
-        if versions.io.exists(path):
-            return path
-    return None
+    paths = (join(versions.folder, name) for name in names)
+    return next((path for path in paths if versions.io.exists(path)), None)
 
 
 def _newest_listed(io: FileIO, folder: str) -> str | None:

@@ -138,8 +138,6 @@ class TransactionBatch:
             case Truncate() if self.oid in message.oids:
                 self._rows, self._parts, self._open, self._last = [], [], [], {}
                 self.is_truncated = True
-            case _:
-                pass
 
     def table(self, lookup: Lookup) -> pa.Table | None:
         """Return the changes as rows, whose columns are named by their numbers; None without any.
@@ -269,7 +267,11 @@ class TransactionBatch:
         by_columns: dict[tuple[ValueColumn, ...], list[list[Any]]] = {}
         for key, row in self._open:
             known = found.get(key)
-            missing = _missing_columns(row, {} if known is None else known)
+            missing = [
+                column.source_name
+                for column, value in zip(row.columns, row.values, strict=True)
+                if value is TOAST and (known is None or column.number not in known)
+            ]
             if known is None or missing:
                 raise ValidationError(
                     f"an update left values of {', '.join(missing)} as they were, and the table "
@@ -283,14 +285,6 @@ class TransactionBatch:
             by_columns.setdefault(row.columns, []).append(["u", row.order, *values])
         self._parts.extend(_part(rows, columns) for columns, rows in by_columns.items())
         self._open = []
-
-
-def _missing_columns(row: _Row, known: Mapping[int, Any]) -> list[str]:
-    return [
-        column.source_name
-        for column, value in zip(row.columns, row.values, strict=True)
-        if value is TOAST and column.number not in known
-    ]
 
 
 def _may_be_left_out(column: ValueColumn) -> bool:

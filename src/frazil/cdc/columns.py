@@ -102,9 +102,11 @@ class ColumnPlan:
     names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for number, field_id in self.fields.items():
-            if (name := self.schema.find_column_name(field_id)) is not None:
-                self.names[number] = name
+        self.names.update(
+            (number, name)
+            for number, field_id in self.fields.items()
+            if (name := self.schema.find_column_name(field_id)) is not None
+        )
 
     def columns(
         self,
@@ -149,12 +151,12 @@ class ColumnPlan:
 
     def renamed_columns(self) -> dict[str, str]:
         """The table's columns that get other names, by those that they have."""
-        found = {}
-        for number, field_id in self.fields.items():
-            name = self.schema.find_column_name(field_id)
-            if name is not None and self.names[number] != name:
-                found[name] = self.names[number]
-        return found
+        return {
+            name: self.names[number]
+            for number, field_id in self.fields.items()
+            if (name := self.schema.find_column_name(field_id)) is not None
+            and self.names[number] != name
+        }
 
     def renamed_schema(self) -> Schema:
         """The table's schema with the names that its columns get."""

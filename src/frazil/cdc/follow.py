@@ -8,8 +8,8 @@ the next run goes on behind the last commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Event
@@ -113,14 +113,10 @@ class PostgresFollower:
 
     # -- begin -----------------------------------------------------------------------------------
 
-    def _session(self) -> FollowSession:
-        settings = self.settings
-        connection = settings.dsn.connect()
-        try:
-            return self._open(connection)
-        except BaseException:
-            connection.close()
-            raise
+    @contextmanager
+    def _session(self) -> Iterator[FollowSession]:
+        with closing(self.settings.dsn.connect()) as connection:
+            yield self._open(connection)
 
     def _open(self, connection: Connection) -> FollowSession:
         settings = self.settings
@@ -213,12 +209,6 @@ class FollowSession:
     target: FollowedTable
     settings: CdcSettings
     on_progress: Callable[[CdcProgress], None]
-
-    def __enter__(self) -> FollowSession:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.connection.close()
 
     def begin(self) -> None:
         """Load the table if it is not, and check that the slot goes on where the table is."""
@@ -394,8 +384,7 @@ class FollowSession:
 
     def _advance(self, batch: TransactionBatch, lsn: int, started: float) -> None:
         self.slot.advance(lsn)
-        now = datetime.now(UTC)
-        late = None if batch.committed_at is None else now - batch.committed_at
+        late = None if batch.committed_at is None else datetime.now(UTC) - batch.committed_at
         self._tell(
             step="changes",
             rows=batch.changes,

@@ -253,11 +253,10 @@ def _create(dsn: Dsn, name: str, kind: sql.SQL) -> NewSlot:
                     sql.Identifier(name), kind
                 )
             ).fetchone()
+        if row is None:
+            raise StorageError(f"the server did not say where the slot {name} begins")
     except BaseException:
         holder.close()
         raise
-    if row is None:
-        holder.close()
-        raise StorageError(f"the server did not say where the slot {name} begins")
     _, start, snapshot, _ = row
     return NewSlot(lsn_of(start), snapshot, holder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -181,7 +181,7 @@ class FollowedTable:
                 fields = _evolve(together, batch.columns, plan)
                 self._remember(together, replace(self.known_source, fields=fields))
         mine = self._batch(batch.end_lsn, replace(known, fields=fields))
-        try:
+        with suppress(BatchAppliedError):
             if batch.is_truncated:
                 ReplaceRows(
                     rows=self._remaining_rows(rows, plan),
@@ -192,8 +192,6 @@ class FollowedTable:
                 self.table.port.run(mark(mine))
             else:
                 self._change(self.table.port, rows, plan, mine, batch.end_lsn)
-        except BatchAppliedError:
-            return
 
     def apply_within(
         self,
@@ -237,10 +235,8 @@ class FollowedTable:
 
     def mark(self, lsn: int) -> None:
         """Take note of a position up to which nothing is to be taken over."""
-        try:
+        with suppress(BatchAppliedError):
             self.table.port.run(mark(Batch(self.query, lsn)))
-        except BatchAppliedError:
-            return
 
     # -- parts -----------------------------------------------------------------------------------
 

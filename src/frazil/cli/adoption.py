@@ -95,13 +95,10 @@ class AdoptionSource:
             NoSuchNamespaceError: there is no such namespace.
         """
         tables = self.catalog.list_tables_below(self.namespace)
-        others: list[Identifier] = []
+        named = [SourceName(name) for name in tables]
         if isinstance(self.catalog, FilesystemCatalog):
-            others = list(_others_below(self.catalog, self.namespace, tables))
-        named = [
-            *(SourceName(name) for name in tables),
-            *(SourceName(name, "other") for name in others),
-        ]
+            others = _others_below(self.catalog, self.namespace, tables)
+            named += (SourceName(name, "other") for name in others)
         yield from sorted(named, key=lambda each: each.identifier)
         if self.catalog.can(Capability.VIEWS):
             yield from (SourceName(name, "view") for name in sorted(self._views()))
@@ -195,9 +192,13 @@ class Adoption:
         return sorted(each for each in needed if not self._has_namespace(self.target, each))
 
     def _table(self, row: Adopted) -> Adopted:
-        found = self._table_of_catalog(row.source)
-        if found is None:
-            return self._of_folder(row)
+        source = self.source.catalog
+        try:
+            found = source.load_table(row.source)
+        except NoSuchTableError:
+            if not isinstance(source, FilesystemCatalog):
+                raise
+            return self._of_folder(row, source)
         row = _with_file(row, found)
         there = self._target_table(row.target)
         if there is not None:
@@ -225,20 +226,8 @@ class Adoption:
             raise ValidationError(f"{shown(row.target)} is a table: choose a namespace with --into")
         return row
 
-    def _table_of_catalog(self, name: Identifier) -> LoadedTable | None:
-        """The table as its catalog has it; None of a folder that is of no Hadoop catalog."""
-        try:
-            return self.source.catalog.load_table(name)
-        except NoSuchTableError:
-            if isinstance(self.source.catalog, FilesystemCatalog):
-                return None
-            raise
-
-    def _of_folder(self, row: Adopted) -> Adopted:
+    def _of_folder(self, row: Adopted, source: FilesystemCatalog) -> Adopted:
         """What becomes of a folder that a catalog with pointers of its own has, or had."""
-        source = self.source.catalog
-        if not isinstance(source, FilesystemCatalog):
-            raise NoSuchTableError(f"the table {shown(row.source)} is gone")
         place = join(source.warehouse, *row.source)
         has = self._places().get(place)
         if has is not None:

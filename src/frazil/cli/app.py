@@ -232,8 +232,7 @@ def command(*examples: str, name: str | None = None, group: click.Group | None =
 
         # It takes the function's options and help over.
         update_wrapper(run, function)
-        place = main if group is None else group
-        declared = place.command(name, cls=ShownCommand, examples=examples)
+        declared = (group or main).command(name, cls=ShownCommand, examples=examples)
         declared(as_json(wide(click.pass_obj(run))))
         return function
 
@@ -252,6 +251,9 @@ def of_snapshot(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def confirm(question: str, *, yes: bool) -> None:

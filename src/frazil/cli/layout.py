@@ -6,10 +6,11 @@ Ids, numbers and times are never cut. Text and paths are cut where there is no r
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, zip_longest
 from typing import Final, Literal
 
 from rich.cells import cell_len
@@ -22,6 +23,7 @@ _GAP: Final = "  "
 _INDENT: Final = "    "
 _SHORTEST: Final = {"text": 16, "path": 24}
 _MOST_LINES: Final = 3
+_BREAKABLE: Final = re.compile("[^ /]*[ /]|[^ /]+")
 _BIDIRECTIONAL: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -149,11 +151,7 @@ def _plain_lines(
     columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> Lines:
     words = [_folded_words(column.heading, w) for column, w in zip(columns, widths, strict=True)]
-    depth = max(map(len, words))
-    heading = [
-        _line(columns, [lines[i] if i < len(lines) else "" for lines in words], widths)
-        for i in range(depth)
-    ]
+    heading = [_line(columns, line, widths) for line in zip_longest(*words, fillvalue="")]
     return Lines(tuple(heading), tuple(_line(columns, row, widths) for row in rows))
 
 
@@ -235,7 +233,7 @@ def _folded_words(text: str, width: int) -> list[str]:
 def _pieces(text: str, width: int) -> list[str]:
     """A text in pieces of a width, cut after blanks and slashes only: words and ids stay whole."""
     lines = [""]
-    for piece in _breakable_pieces(text):
+    for piece in _BREAKABLE.findall(text):
         if lines[-1] and cell_len(lines[-1]) + cell_len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
@@ -251,15 +249,6 @@ def _characters(text: str) -> list[str]:
         else:
             found.append(character)
     return found
-
-
-def _breakable_pieces(text: str) -> list[str]:
-    pieces = [""]
-    for character in text:
-        pieces[-1] += character
-        if character in " /":
-            pieces.append("")
-    return [piece for piece in pieces if piece]
 
 
 def _pad(text: str, width: int, *, right: bool = False) -> str:

@@ -66,7 +66,6 @@ def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[
         StorageError: Spark failed for another reason.
     """
     df = query.to_df().limit(limit)
-    fields = df.schema.fields
     try:
         rows = df.collect()
     except FrazilError:
@@ -79,16 +78,7 @@ def first_rows(query: Scan, limit: int, *, table: str) -> tuple[list[str], list[
         raise known or StorageError(
             f"Spark could not read the rows: {' '.join(lines[:2])}"
         ) from error
-    names = [field.name for field in fields]
-    kinds = [field.dataType for field in fields]
-    found = [
-        {
-            name: plain_value(value, kind)
-            for name, value, kind in zip(names, row, kinds, strict=True)
-        }
-        for row in rows
-    ]
-    return names, found
+    return df.columns, [plain_value(row, df.schema) for row in rows]
 
 
 def lake_of(spark: SparkSession, catalog: Catalog) -> Lake:

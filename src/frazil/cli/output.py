@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -79,6 +79,27 @@ class Output:
             click.echo(click.style(line, bold=True))
         for line in lines.body:
             click.echo(line)
+
+    def listing(
+        self,
+        found: Sequence[Any],
+        columns: Mapping[str, TextColumn],
+        *,
+        nothing: str,
+        shown: Callable[[Any], Row] = dict,
+    ) -> None:
+        """Print what was found: all of it as a document where one is asked for, else a table.
+
+        Args:
+            found: rows with their values by name, or what `shown` makes rows of.
+            columns: as of `rows`.
+            nothing: as of `rows`.
+            shown: makes of each what people read.
+        """
+        if self.as_json:
+            self.document(found)
+        else:
+            self.rows([shown(each) for each in found], columns, nothing=nothing)
 
     def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Print names and values, a line each."""

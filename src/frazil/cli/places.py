@@ -51,7 +51,13 @@ def catalog_there_is(place: Place) -> Catalog:
             that name.
     """
     config = resolve(place.name, place.properties)
-    _check_embedded_catalog(config)
+    database = _missing_database(config)
+    if database is not None:
+        # Opening a SQLite file that is not there would make it.
+        raise ConfigurationError(
+            f"there is no catalog {database}: check --warehouse, give --uri, or use --type hadoop "
+            "for a folder of tables without a database; frazil create-namespace makes a catalog"
+        )
     if issubclass(implementation_of(config), SqlCatalog):
         only_looks = {_MAKES_TABLES: "false", **place.properties}[_MAKES_TABLES]
         config = CatalogConfig(config.name, {**config.properties, _MAKES_TABLES: only_looks})
@@ -107,16 +113,6 @@ def require(catalog: Catalog, name: str) -> None:
         )
 
 
-def _check_embedded_catalog(config: CatalogConfig) -> None:
-    """Opening a SQLite file that is not there would make it."""
-    database = _missing_database(config)
-    if database is not None:
-        raise ConfigurationError(
-            f"there is no catalog {database}: check --warehouse, give --uri, or use --type hadoop "
-            "for a folder of tables without a database; frazil create-namespace makes a catalog"
-        )
-
-
 def _missing_database(config: CatalogConfig) -> str | None:
     """The SQLite file of a warehouse, if it is not there."""
     properties = config.properties
@@ -144,8 +140,7 @@ def _tables_there_are(catalog: Catalog, name: str) -> str:
     try:
         beside = [shown(each) for each in catalog.list_tables(identifier[:-1])]
     except (NoSuchNamespaceError, ConfigurationError):
-        namespaces = [shown(each) for each in catalog.list_namespaces()]
-        there = ", ".join(namespaces) or "none"
+        there = ", ".join(map(shown, catalog.list_namespaces())) or "none"
         return f"; the namespaces of the catalog are: {there}"
     if not beside:
         return f"; the namespace {shown(identifier[:-1])} is empty"

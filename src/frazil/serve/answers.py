@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -28,6 +29,7 @@ from frazil.errors import (
 )
 from frazil.storage.paths import redact
 
+_LOG = logging.getLogger("frazil.serve")
 _LONGEST_MESSAGE: Final = 2000
 _RETRY_LATER: Final = {"Retry-After": "1"}
 _OUTCOME_UNKNOWN: Final = (
@@ -96,8 +98,7 @@ def error_answer(
 
 def message_of(answer: HttpAnswer) -> str:
     """Return what the answer of an error says to people."""
-    content = json.loads(answer.body or b"{}")
-    return str(content.get("error", {}).get("message", ""))
+    return str(json.loads(answer.body or b"{}").get("error", {}).get("message", ""))
 
 
 def with_bare_model(answer: HttpAnswer) -> HttpAnswer:
@@ -128,6 +129,8 @@ def answer_of_error(
 ) -> HttpAnswer:
     """Return the answer of an error that a catalog, a table or a plan raised.
 
+    The log has the text of one that is the server's.
+
     Args:
         error: what was raised.
         secrets: properties whose secret values no message may hold.
@@ -135,19 +138,26 @@ def answer_of_error(
         may_have_taken_place: whether an error that says nothing of the outcome, raised by this
             endpoint, leaves a change that may have taken place.
     """
+    message = redact(str(error), secrets)
+    answer = _answer_by_kind(error, message, documented, may_have_taken_place=may_have_taken_place)
+    if answer.status >= 500:
+        _LOG.error("%s %s: %s", answer.status, type(error).__name__, json.dumps(message))
+    return answer
+
+
+def _answer_by_kind(
+    error: Exception, message: str, documented: frozenset[int], *, may_have_taken_place: bool
+) -> HttpAnswer:
     if isinstance(error, HttpError):
         return error.answer
-    message = redact(str(error), secrets)
     if isinstance(error, CommitFailedError | ConflictError):
         if 409 in documented:
             return error_answer(409, "CommitFailedException", message)
         return error_answer(503, "ServiceUnavailableException", message, _RETRY_LATER)
-    if isinstance(error, MissingFileError | CommitStateUnknownError):
-        pass
-    elif isinstance(error, UnsupportedError):
+    if isinstance(error, UnsupportedError):
         status = 406 if 406 in documented else 400
         return error_answer(status, "UnsupportedOperationException", message)
-    else:
+    if not isinstance(error, MissingFileError | CommitStateUnknownError):
         for kind, (status, name) in _REFUSALS.items():
             if isinstance(error, kind):
                 return error_answer(status, name, message)

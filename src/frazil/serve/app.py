@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from frazil.catalog.identifiers import Identifier
 from frazil.serve.answers import (
     HttpAnswer,
     HttpError,
@@ -19,8 +19,8 @@ from frazil.serve.answers import (
     forbidden,
     ok,
 )
-from frazil.serve.calls import Call, query_of
-from frazil.serve.endpoints import Endpoint, Route, route_of
+from frazil.serve.calls import Call, fields_of
+from frazil.serve.endpoints import Endpoint, route_of
 from frazil.serve.keys import (
     RequestKey,
     RequestKeys,
@@ -32,25 +32,23 @@ from frazil.serve.pages.sessions import Sessions
 from frazil.serve.pages.site import Site
 from frazil.serve.rights.access import ANYBODY, Principal, Tokens
 from frazil.serve.running.exchange import (
+    CLOSE,
     DisconnectedError,
     HttpRequest,
     Receive,
     Send,
-    TooLongError,
     send_answer,
 )
 from frazil.serve.running.pointers import PointerLookups
 from frazil.serve.service import ServedCatalog
 from frazil.serve.settings import is_loopback
 from frazil.serve.tables import load_table, unchanged_answer
-from frazil.storage.paths import redact
 
 _LOG = logging.getLogger("frazil.serve")
 _HEALTH: Final = "/health"
 _LONGEST_LOGGED: Final = 300
 _DISCONNECTED: Final = HttpAnswer(499, error="ClientDisconnect")
 _FORGETTING_SECONDS: Final = 300.0
-_CLOSE: Final = {"Connection": "close"}
 
 
 class ServeApp:
@@ -112,21 +110,16 @@ class ServeApp:
                 return await self._site.answer(request, who)
             principal = self._principal(request)
             who[0] = principal.name
-            route = route_of(request.method, request.path, self._served.catalog.name)
-            self._check(principal, route)
-            call = Call(
-                principal,
-                route.namespace,
-                route.name,
-                query_of(request.query),
-                request.headers,
-                await self._content(request),
-            )
-            answer = await self._answer_of_no_change(route.endpoint, call)
+            catalog = self._served.catalog.name
+            endpoint, namespace, name = route_of(request.method, request.path, catalog)
+            self._check(principal, endpoint, namespace)
+            query = fields_of(request.query)
+            content = await self._content(request)
+            call = Call(principal, namespace, name, query, request.headers, content)
+            answer = await self._answer_of_no_change(endpoint, call)
             if answer is None:
-                work = self._work_on(route.endpoint, call)
-                answer = await self._within_limit(route.endpoint, work)
-            return route.endpoint.as_specified(answer)
+                answer = await self._within_limit(endpoint, self._work_on(endpoint, call))
+            return endpoint.as_specified(answer)
         except HttpError as error:
             return error.answer
         except DisconnectedError:
@@ -134,9 +127,8 @@ class ServeApp:
 
     async def _answer_of_no_change(self, endpoint: Endpoint, call: Call) -> HttpAnswer | None:
         """The answer that the client has the table as it is; None where more is to be done."""
-        if self._pointers is None or endpoint.handler is not load_table:
-            return None
-        if "if-none-match" not in call.headers:
+        is_asked = endpoint.handler is load_table and "if-none-match" in call.headers
+        if self._pointers is None or not is_asked:
             return None
         location = await self._pointers.location(call.table)
         return None if location is None else unchanged_answer(call, location)
@@ -165,9 +157,8 @@ class ServeApp:
         if is_loopback(self._host) and not is_loopback(name) and name.lower() != self._host:
             raise bad_request("the Host header names another host")
 
-    def _check(self, principal: Principal, route: Route) -> None:
+    def _check(self, principal: Principal, endpoint: Endpoint, namespace: Identifier) -> None:
         """Check that the client may do what it asks for, before its body is read."""
-        endpoint, namespace = route.endpoint, route.namespace
         if endpoint.changes and self._served.settings.read_only:
             raise forbidden("this server is read-only")
         if endpoint.changes and not principal.writes:
@@ -181,22 +172,10 @@ class ServeApp:
         """The body, within the limits; only JSON, which no page of the web may send unasked."""
         if request.method != "POST":
             return b""
+        if request.content_type != "application/json":
+            raise bad_request("the body must be of the type application/json", CLOSE)
         settings = self._served.settings
-        most = settings.max_body_bytes
-        too_long = bad_request(f"a body may have {most} bytes at most", _CLOSE)
-        length = request.headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > most:
-            raise too_long
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise bad_request("the body must be of the type application/json", _CLOSE)
-        try:
-            return await request.body(most=most, seconds=settings.body_seconds)
-        except TooLongError:
-            raise too_long from None
-        except TimeoutError:
-            text = f"the body did not come within {settings.body_seconds:g} seconds"
-            raise bad_request(text, _CLOSE) from None
+        return await request.body(most=settings.max_body_bytes, seconds=settings.body_seconds)
 
     def _work_on(self, endpoint: Endpoint, call: Call) -> asyncio.Future[HttpAnswer]:
         """The work on a request, that of an earlier one where it has the same key."""
@@ -237,30 +216,24 @@ class ServeApp:
         self._running -= 1
 
     def _work(self, endpoint: Endpoint, call: Call, key: RequestKey | None) -> HttpAnswer:
-        secrets = self._served.catalog.properties
         try:
             if key is not None:
                 return carry_out_once(self._served, endpoint, call, key)
             return endpoint.handler(self._served, call)
         except Exception as error:
-            answer = answer_of_error(
+            return answer_of_error(
                 error,
-                secrets=secrets,
+                secrets=self._served.catalog.properties,
                 documented=endpoint.statuses,
                 may_have_taken_place=endpoint.makes_tables,
             )
-            if answer.status >= 500:
-                text = json.dumps(redact(str(error), secrets))
-                _LOG.error("%s %s: %s", answer.status, type(error).__name__, text)
-            return answer
 
     def _log(self, request: HttpRequest, answer: HttpAnswer, who: str, seconds: float) -> None:
-        raw = request.path
-        shown = raw if len(raw) <= _LONGEST_LOGGED else f"{raw[:_LONGEST_LOGGED]}…"
+        cut = "…" if len(request.path) > _LONGEST_LOGGED else ""
         _LOG.info(
             "%s %s %s %.1f ms %s %s%s",
             _one_word(request.method),
-            _one_word(shown),
+            _one_word(f"{request.path[:_LONGEST_LOGGED]}{cut}"),
             answer.status,
             seconds * 1000,
             request.client,

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from frazil.catalog.identifiers import Identifier, parse_identifier
 from frazil.errors import InvalidFormatError, UnsupportedError, ValidationError
 from frazil.format.json_fields import JsonObject, load_json
-from frazil.serve.answers import HttpError, bad_request
+from frazil.serve.answers import HttpAnswer, HttpError, bad_request, ok
 from frazil.serve.rights.access import Principal
 
 T = TypeVar("T")
@@ -22,6 +22,7 @@ SEPARATOR: Final = "\x1f"
 """Between the levels of a namespace in a path or a query."""
 
 _LONGEST_NAME: Final = 255
+_LONGEST_NUMBER: Final = 9
 _LARGEST_PAGE: Final = 1_000_000
 
 
@@ -61,6 +62,43 @@ class Call:
             _refuse_half_characters(value)
             return JsonObject(value)
 
+    @contextmanager
+    def reading_body(self) -> Iterator[JsonObject]:
+        """Give the JSON object of the body, and read it: what is wrong is the client's error.
+
+        Raises:
+            HttpError: as of `body` and `reading_request`.
+        """
+        body = self.body()
+        with reading_request():
+            yield body
+
+    def table_in_body(self) -> Identifier:
+        """Return the identifier of what the body names, in the namespace of the path.
+
+        Raises:
+            HttpError: it names nothing, or a malformed name.
+        """
+        with self.reading_body() as body:
+            return (*self.namespace, table_name_of(body.string("name")))
+
+    def number(self, name: str) -> int | None:
+        """Return a parameter of the query that is a number above 0, None unless given.
+
+        Raises:
+            HttpError: it is something else.
+        """
+        text = self.query.get(name)
+        if text is None:
+            return None
+        if (
+            not (text.isascii() and text.isdecimal())
+            or len(text) > _LONGEST_NUMBER
+            or int(text) < 1
+        ):
+            raise bad_request(f"{name} must be a number above 0")
+        return int(text)
+
     def flag(self, name: str) -> bool:
         """Return a parameter of the query that is true or false, false unless given.
 
@@ -90,17 +128,16 @@ def reading_request() -> Iterator[None]:
         raise bad_request("the request is nested too deeply") from error
 
 
-def query_of(query_string: bytes) -> dict[str, str]:
-    """Return the parameters of a query.
+def fields_of(text: bytes, what: str = "the query") -> dict[str, str]:
+    """Return the parameters of a query, or the fields of a form.
 
     Raises:
         HttpError: it is not percent-encoded UTF-8.
     """
     try:
-        pairs = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict")
+        return dict(parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict"))
     except ValueError:
-        raise bad_request("the query is not percent-encoded UTF-8") from None
-    return dict(pairs)
+        raise bad_request(f"{what} is not percent-encoded UTF-8") from None
 
 
 def decode_part(part: str) -> str:
@@ -150,13 +187,14 @@ def table_name_of(text: str) -> str:
     return text
 
 
-def identifier_of(fields: JsonObject) -> Identifier:
-    """Return the identifier of a table in a body.
+def identifier_of(body: JsonObject, field: str) -> Identifier:
+    """Return the identifier of a table or a view in a field of a body.
 
     Raises:
         HttpError: it is malformed.
     """
     with reading_request():
+        fields = body.object(field)
         levels, name = fields.strings("namespace"), fields.string("name")
     return (*checked_namespace(levels), table_name_of(name))
 
@@ -176,27 +214,38 @@ def page_of(
     Raises:
         HttpError: the size is no number above 0, or the token is none of this server's.
     """
-    size, token = call.query.get("pageSize"), call.query.get("pageToken")
-    limit = _page_size(size)
+    limit, token = call.number("pageSize"), call.query.get("pageToken")
     if token is None:
         return [shown(each) for each in items], {"next-page-token": None}
     after = _name_in(token)
     left = [each for each in items if after is None or each[-1] > after]
-    page = left if limit is None else left[:limit]
-    following = None if len(page) == len(left) else _token_of(page[-1][-1])
+    page = left if limit is None else left[: min(limit, _LARGEST_PAGE)]
+    following = None
+    if len(page) < len(left):
+        following = base64.urlsafe_b64encode(page[-1][-1].encode()).decode()
     return [shown(each) for each in page], {"next-page-token": following}
 
 
-def _page_size(size: str | None) -> int | None:
-    if size is None:
-        return None
-    if not (size.isascii() and size.isdecimal()) or len(size) > 9 or int(size) < 1:
-        raise bad_request("pageSize must be a number above 0")
-    return min(int(size), _LARGEST_PAGE)
+def names_answer(call: Call, found: Iterable[Identifier]) -> HttpAnswer:
+    """Return the answer that sends the page of tables or views that the request asks for.
+
+    Raises:
+        HttpError: as of `page_of`.
+    """
+    page, more = page_of(call, found, lambda each: {"namespace": list(each[:-1]), "name": each[-1]})
+    return ok({"identifiers": page, **more})
 
 
-def _token_of(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode()
+def flag_in(body: JsonObject, name: str, *, default: bool = False) -> bool:
+    """Return a field of a body that is true or false.
+
+    Raises:
+        HttpError: it is something else.
+    """
+    value = body.fields.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise bad_request(f"{name} must be true or false")
+    return default if value is None else value
 
 
 def _name_in(token: str) -> str | None:

@@ -6,7 +6,6 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from frazil.catalog.identifiers import Identifier
@@ -38,10 +37,10 @@ _LONGEST_PAUSE_SECONDS: Final = 0.2
 
 def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to a table, or make one that was staged."""
-    wanted = _commit_of(call.body(), call.table)
-    if wanted.named not in (None, call.table):
+    body = call.body()
+    if "identifier" in body and identifier_of(body, "identifier") != call.table:
         raise bad_request("the body names another table than the path")
-    commit = wanted.commit
+    commit = _commit_of(body, call.table)
     catalog = _catalog_for(served, call, [commit])
 
     def commit_once() -> LoadedTable:
@@ -54,10 +53,9 @@ def commit_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to several tables, all or none."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         changes = body.objects("table-changes")
-    commits = [_commit_of(change, None).commit for change in changes]
+    commits = [_commit_of(change, identifier_of(change, "identifier")) for change in changes]
     for commit in commits:
         served.require_write(call.principal, commit.identifier[:-1])
     if len({commit.identifier for commit in commits}) < len(commits):
@@ -72,26 +70,11 @@ def commit_transaction(served: ServedCatalog, call: Call) -> HttpAnswer:
     return NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A commit as a body has it; `named` is the table that the body itself names."""
-
-    commit: TableCommit
-    named: Identifier | None
-
-
-def _commit_of(body: JsonObject, table: Identifier | None) -> _Wanted:
-    named = None
-    if table is None or "identifier" in body:
-        with reading_request():
-            fields = body.object("identifier")
-        named = identifier_of(fields)
+def _commit_of(body: JsonObject, table: Identifier) -> TableCommit:
     with reading_request():
         requirements = tuple(requirement_from_json(each) for each in body.array("requirements"))
         updates = tuple(_update_of(each) for each in body.array("updates"))
-    target = table or named
-    assert target is not None
-    return _Wanted(TableCommit(target, requirements, updates), named)
+    return TableCommit(table, requirements, updates)
 
 
 def _update_of(value: Any) -> Update:

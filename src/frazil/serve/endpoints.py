@@ -82,15 +82,6 @@ class Endpoint:
         return self.needs is None or served.catalog.can(self.needs)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """An endpoint that a request is for, with what its path names."""
-
-    endpoint: Endpoint
-    namespace: Identifier
-    name: str
-
-
 def _config(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with what clients need to know of the server."""
     wanted = call.query.get("warehouse")
@@ -229,8 +220,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
 
 
 @lru_cache(maxsize=_ROUTES_KEPT)
-def route_of(method: str, path: str, catalog: str) -> Route:
-    """Return the endpoint of a request.
+def route_of(method: str, path: str, catalog: str) -> tuple[Endpoint, Identifier, str]:
+    """Return the endpoint of a request, with the namespace and the name in its path.
 
     Args:
         method: of HTTP.
@@ -267,10 +258,9 @@ def _fits(template: list[str], parts: list[str]) -> bool:
     )
 
 
-def _route(endpoint: Endpoint, parts: list[str]) -> Route:
+def _route(endpoint: Endpoint, parts: list[str]) -> tuple[Endpoint, Identifier, str]:
     words = zip(endpoint.template.split("/"), parts, strict=True)
     named = {word: decode_part(part) for word, part in words if word.startswith("{")}
     namespace = namespace_of(named["{namespace}"]) if "{namespace}" in named else ()
     given = named.get("{table}", named.get("{view}"))
-    name = "" if given is None else table_name_of(given)
-    return Route(endpoint, namespace, name)
+    return endpoint, namespace, "" if given is None else table_name_of(given)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from frazil.catalog.identifiers import Identifier
 from frazil.catalog.protocol import Capability
 from frazil.errors import NoSuchNamespaceError
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, forbidden, ok
-from frazil.serve.calls import Call, checked_namespace, namespace_of, page_of, reading_request
+from frazil.serve.calls import Call, checked_namespace, namespace_of, page_of
 from frazil.serve.rights.access import Principal
 from frazil.serve.service import ServedCatalog
 
@@ -23,40 +23,35 @@ def list_namespaces(served: ServedCatalog, call: Call) -> HttpAnswer:
     parent: Identifier = namespace_of(text) if text else ()
     if parent and not call.principal.may_see(parent):
         raise forbidden("this token may not read that namespace")
-    below = served.catalog.list_namespaces(parent)
-    seen = [each for each in below if call.principal.may_see(each)]
+    may_see = call.principal.may_see
+    seen = [each for each in served.catalog.list_namespaces(parent) if may_see(each)]
     page, more = page_of(call, seen, list)
     return ok({"namespaces": page, **more})
 
 
 def create_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a namespace."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         levels = body.strings("namespace")
         properties = body.string_map("properties") if "properties" in body else {}
     namespace = checked_namespace(levels)
     served.require_write(call.principal, namespace)
     _check_properties(served, call.principal, properties)
     served.catalog.create_namespace(namespace, properties)
-    held = served.catalog.load_namespace_properties(namespace)
-    return ok({"namespace": list(namespace), "properties": held})
+    return _namespace_answer(served, namespace)
 
 
 def created_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a namespace that was made before."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         namespace = checked_namespace(body.strings("namespace"))
     served.require_write(call.principal, namespace)
-    held = served.catalog.load_namespace_properties(namespace)
-    return ok({"namespace": list(namespace), "properties": held})
+    return _namespace_answer(served, namespace)
 
 
 def load_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a namespace's properties."""
-    properties = served.catalog.load_namespace_properties(call.namespace)
-    return ok({"namespace": list(call.namespace), "properties": properties})
+    return _namespace_answer(served, call.namespace)
 
 
 def namespace_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -74,10 +69,7 @@ def drop_namespace(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def update_properties(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Set and remove properties of a namespace."""
-    body = call.body()
-    with reading_request():
-        removals = body.strings("removals") if "removals" in body else ()
-        updates = body.string_map("updates") if "updates" in body else {}
+    removals, updates = _changes_of(call)
     both = sorted(set(removals) & updates.keys())
     if both:
         message = f"these properties are both set and removed: {', '.join(both)}"
@@ -86,24 +78,29 @@ def update_properties(served: ServedCatalog, call: Call) -> HttpAnswer:
     if not served.catalog.can(Capability.NAMESPACE_PROPERTIES):
         raise served.catalog.unsupported(Capability.NAMESPACE_PROPERTIES)
     before = served.catalog.load_namespace_properties(call.namespace)
-    wanted = list(dict.fromkeys(removals))
-    served.catalog.update_namespace_properties(call.namespace, updates=updates, removals=wanted)
-    answer: dict[str, Any] = {
-        "updated": sorted(updates),
-        "removed": [name for name in wanted if name in before],
-        "missing": [name for name in wanted if name not in before],
-    }
-    return ok(answer)
+    served.catalog.update_namespace_properties(call.namespace, updates=updates, removals=removals)
+    removed = [name for name in removals if name in before]
+    missing = [name for name in removals if name not in before]
+    return ok({"updated": sorted(updates), "removed": removed, "missing": missing})
 
 
 def updated_properties(_served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer that properties were changed; which were missing then is not known any more."""
-    body = call.body()
-    with reading_request():
+    removals, updates = _changes_of(call)
+    return ok({"updated": sorted(updates), "removed": removals, "missing": []})
+
+
+def _namespace_answer(served: ServedCatalog, namespace: Identifier) -> HttpAnswer:
+    properties = served.catalog.load_namespace_properties(namespace)
+    return ok({"namespace": list(namespace), "properties": properties})
+
+
+def _changes_of(call: Call) -> tuple[list[str], dict[str, str]]:
+    """The properties that a body removes, each once, and those that it sets."""
+    with call.reading_body() as body:
         removals = body.strings("removals") if "removals" in body else ()
         updates = body.string_map("updates") if "updates" in body else {}
-    gone = list(dict.fromkeys(removals))
-    return ok({"updated": sorted(updates), "removed": gone, "missing": []})
+    return list(dict.fromkeys(removals)), updates
 
 
 def _check_properties(

@@ -103,17 +103,11 @@ class CatalogServer:
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM; requests that were begun are answered first."""
-        try:
-            self._run(self._until_signal())
-        finally:
-            self.close()
+        self._run(self._until_signal())
 
     def serve(self) -> None:
         """Serve until `stop`, in any thread."""
-        try:
-            self._run(self._server.serve([self._socket]))
-        finally:
-            self.close()
+        self._run(self._server.serve([self._socket]))
 
     def stop(self) -> None:
         """Take no more requests, and let `serve` end once those that were begun are answered."""
@@ -125,9 +119,12 @@ class CatalogServer:
         self._app.close()
 
     def _run(self, serving: Coroutine[Any, Any, None]) -> None:
-        """Run an event loop: uvloop's where it is installed."""
-        with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
-            runner.run(serving)
+        """Run an event loop, uvloop's where it is installed, and close the server."""
+        try:
+            with asyncio.Runner(loop_factory=self._server.config.get_loop_factory()) as runner:
+                runner.run(serving)
+        finally:
+            self.close()
 
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()

@@ -158,9 +158,8 @@ class ServedCatalog:
 
         They open the whole store, so only those get them who may change the whole catalog.
         """
-        if not self.settings.vend_credentials or not principal.writes_everything:
-            return []
-        if self.settings.read_only or self.warehouse is None:
+        are_given = self.settings.vend_credentials and not self.settings.read_only
+        if not are_given or not principal.writes_everything or self.warehouse is None:
             return []
         config = {
             name: value

@@ -19,7 +19,14 @@ from frazil.format.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.sorting import UNSORTED, SortOrder
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
-from frazil.serve.calls import Call, identifier_of, page_of, reading_request, table_name_of
+from frazil.serve.calls import (
+    Call,
+    flag_in,
+    identifier_of,
+    names_answer,
+    reading_request,
+    table_name_of,
+)
 from frazil.serve.rights.access import Principal
 from frazil.serve.rights.named_files import require_named_files
 from frazil.serve.rights.owners import is_unique_name
@@ -34,25 +41,25 @@ ALL, REFS = "all", "refs"
 
 def list_tables(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the tables of a namespace."""
-    found = served.catalog.list_tables(call.namespace)
-    page, more = page_of(call, found, lambda each: {"namespace": list(each[:-1]), "name": each[-1]})
-    return ok({"identifiers": page, **more})
+    return names_answer(call, served.catalog.list_tables(call.namespace))
 
 
 def create_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a table, or say what one would be that is staged."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         name = table_name_of(body.string("name"))
         schema = body.value_of("schema", Schema.from_json)
-        spec, order = UNPARTITIONED, UNSORTED
-        if "partition-spec" in body:
-            spec = body.value_of("partition-spec", PartitionSpec.from_json)
-        if "write-order" in body:
-            order = body.value_of("write-order", SortOrder.from_json)
+        spec = (
+            body.value_of("partition-spec", PartitionSpec.from_json)
+            if "partition-spec" in body
+            else UNPARTITIONED
+        )
+        order = (
+            body.value_of("write-order", SortOrder.from_json) if "write-order" in body else UNSORTED
+        )
         properties = body.string_map("properties") if "properties" in body else {}
         location = body.optional_string("location")
-        is_staged = _boolean(body.fields.get("stage-create"), "stage-create")
+        is_staged = flag_in(body, "stage-create")
     identifier = (*call.namespace, name)
     places = served.places_to_write(call.principal)
     place = location or served.place_of_new_table(call.principal, identifier)
@@ -100,10 +107,7 @@ def table_as_it_is(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def table_of_the_body(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a table that was made before."""
-    body = call.body()
-    with reading_request():
-        name = table_name_of(body.string("name"))
-    table = served.catalog.load_table((*call.namespace, name))
+    table = served.catalog.load_table(call.table_in_body())
     return loaded_answer(served, call.principal, table)
 
 
@@ -132,11 +136,10 @@ def drop_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a table of a metadata file that lies where the client may use files."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         name = table_name_of(body.string("name"))
         location = body.string("metadata-location")
-        if _boolean(body.fields.get("overwrite"), "overwrite"):
+        if flag_in(body, "overwrite"):
             raise HttpError(
                 400, "UnsupportedOperationException", "a table that exists is not overwritten"
             )
@@ -159,9 +162,7 @@ def register_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 def rename_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Give a table another name."""
     body = call.body()
-    with reading_request():
-        source, target = body.object("source"), body.object("destination")
-    old, new = identifier_of(source), identifier_of(target)
+    old, new = identifier_of(body, "source"), identifier_of(body, "destination")
     for each in (old, new):
         served.require_write(call.principal, each[:-1])
     if not served.catalog.can(Capability.RENAMES):
@@ -173,8 +174,7 @@ def rename_table(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def report_metrics(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Take a report of a scan or a commit into the log."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         kind, snapshot_id = body.string("report-type"), body.optional_long("snapshot-id")
         operation = body.optional_string("operation")
     if not served.catalog.table_exists(call.table):
@@ -262,9 +262,3 @@ def _etag(location: str, metadata: TableMetadata | None, mode: str) -> str:
     if metadata is not None:
         parts += [str(metadata.table_uuid), str(metadata.last_updated_ms)]
     return f'"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}"'
-
-
-def _boolean(value: Any, name: str) -> bool:
-    if value is not None and not isinstance(value, bool):
-        raise bad_request(f"{name} must be true or false")
-    return bool(value)

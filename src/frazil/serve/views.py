@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from frazil.catalog.identifiers import Identifier
 from frazil.catalog.metadata_files import read_view_metadata
 from frazil.catalog.protocol import LoadedView
 from frazil.errors import InvalidFormatError, MissingFileError, NoSuchViewError
-from frazil.format.json_fields import JsonObject
 from frazil.format.schema import Schema
 from frazil.format.views import (
     AddViewVersion,
@@ -22,22 +19,19 @@ from frazil.format.views import (
     view_version_from_json,
 )
 from frazil.serve.answers import NOTHING, HttpAnswer, HttpError, bad_request, ok
-from frazil.serve.calls import Call, identifier_of, page_of, reading_request, table_name_of
+from frazil.serve.calls import Call, identifier_of, names_answer, reading_request, table_name_of
 from frazil.serve.commits import commit_again
 from frazil.serve.service import ServedCatalog
 
 
 def list_views(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the views of a namespace."""
-    found = served.catalog.list_views(call.namespace)
-    page, more = page_of(call, found, lambda each: {"namespace": list(each[:-1]), "name": each[-1]})
-    return ok({"identifiers": page, **more})
+    return names_answer(call, served.catalog.list_views(call.namespace))
 
 
 def create_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a view."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         name = table_name_of(body.string("name"))
         schema = body.value_of("schema", Schema.from_json)
         version = view_version_from_json(body.object("view-version"))
@@ -61,10 +55,7 @@ def load_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def view_of_the_body(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with a view that was made before."""
-    body = call.body()
-    with reading_request():
-        name = table_name_of(body.string("name"))
-    return _view_answer(served.catalog.load_view((*call.namespace, name)))
+    return _view_answer(served.catalog.load_view(call.table_in_body()))
 
 
 def view_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
@@ -77,7 +68,7 @@ def view_exists(served: ServedCatalog, call: Call) -> HttpAnswer:
 def replace_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Commit to a view."""
     body, name = call.body(), call.table
-    if "identifier" in body and _name_in(body, "identifier") != name:
+    if "identifier" in body and identifier_of(body, "identifier") != name:
         raise bad_request("the body names another view than the path")
     with reading_request():
         wanted = body.array("requirements") if "requirements" in body else []
@@ -105,8 +96,7 @@ def drop_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def register_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Make a view of a metadata file that lies where the client may use files."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         name = table_name_of(body.string("name"))
         location = body.string("metadata-location")
     places = served.places_to_write(call.principal, as_of_now=True)
@@ -128,18 +118,12 @@ def register_view(served: ServedCatalog, call: Call) -> HttpAnswer:
 def rename_view(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Give a view another name."""
     body = call.body()
-    old, new = _name_in(body, "source"), _name_in(body, "destination")
+    old, new = identifier_of(body, "source"), identifier_of(body, "destination")
     for each in (old, new):
         served.require_write(call.principal, each[:-1])
     served.catalog.rename_view(old, new)
     served.owners.forget()
     return NOTHING
-
-
-def _name_in(body: JsonObject, field: str) -> Identifier:
-    with reading_request():
-        fields = body.object(field)
-    return identifier_of(fields)
 
 
 def _require_sql(versions: Iterable[ViewVersion]) -> None:
@@ -152,9 +136,5 @@ def _require_sql(versions: Iterable[ViewVersion]) -> None:
 
 
 def _view_answer(view: LoadedView) -> HttpAnswer:
-    body: dict[str, Any] = {
-        "metadata-location": view.metadata_location,
-        "metadata": view_metadata_to_json(view.metadata),
-        "config": {},
-    }
-    return ok(body)
+    metadata = view_metadata_to_json(view.metadata)
+    return ok({"metadata-location": view.metadata_location, "metadata": metadata, "config": {}})

@@ -48,8 +48,7 @@ class PointerCatalog(Catalog):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.CHANGES})
 
     def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
-        staged = self.stage_table(identifier, metadata)
-        return self._create(staged.identifier, metadata)
+        return self._create(self.stage_table(identifier, metadata).identifier, metadata)
 
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
         name = parse_table_identifier(identifier)

@@ -198,7 +198,8 @@ class FilesystemCatalog(PointerCatalog):
         versions = self._versions(base.identifier)
         base_version = versions.version_of(base.metadata_location)
         # All who follow one version try one name, whatever codec they set.
-        path = versions.path_of(base_version + 1, _extension_after(base.metadata))
+        codec = METADATA_CODEC.of_or_default(base.metadata.properties)
+        path = versions.path_of(base_version + 1, _GZIP if codec == "gzip" else _PLAIN)
         self._check_atomic(path)
         with self._hold_lock(base.identifier, versions):
             self._check_newest(base, versions, base_version)
@@ -449,10 +450,6 @@ class FilesystemCatalog(PointerCatalog):
 
     def _is_table(self, folder: str) -> bool:
         return VersionFolder(self.io, join(folder, "metadata")).holds_metadata()
-
-
-def _extension_after(base: TableMetadata) -> str:
-    return _GZIP if METADATA_CODEC.of_or_default(base.properties) == "gzip" else _PLAIN
 
 
 def _dropped_table_error(name: Identifier) -> NoSuchTableError:

@@ -66,11 +66,8 @@ class VersionFolder:
 
     def find(self, version: int) -> Version | None:
         """The file of that version under any of its names."""
-        for extension in EXTENSIONS:
-            path = self.path_of(version, extension)
-            if self.io.exists(path):
-                return Version(version, path)
-        return None
+        paths = (self.path_of(version, extension) for extension in EXTENSIONS)
+        return next((Version(version, path) for path in paths if self.io.exists(path)), None)
 
     def newest_listed(self) -> Version | None:
         """The newest version by listing the folder; None if there is none."""

@@ -138,23 +138,23 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     def list_tables(self, namespace: str | Sequence[str]) -> list[Identifier]:
         levels = parse_named_namespace(namespace)
-        request = RestRequest(
-            "GET",
-            self._connection.routes.tables(levels),
-            f"list the tables of {shown(levels)}",
-            refusals=Refusals(missing=NoSuchNamespaceError),
+        return self._namespaces.identifiers(
+            RestRequest(
+                "GET",
+                self._connection.routes.tables(levels),
+                f"list the tables of {shown(levels)}",
+                refusals=Refusals(missing=NoSuchNamespaceError),
+            )
         )
-        return self._namespaces.identifiers(request)
 
     def load_table(self, identifier: str | Sequence[str]) -> LoadedTable:
         return self._tables.load(parse_table_identifier(identifier))
 
     def table_exists(self, identifier: str | Sequence[str]) -> bool:
         name = parse_table_identifier(identifier)
-        what = f"look for the table {shown(name)}"
         return self._connection.is_there(
             self._connection.routes.table(name),
-            what,
+            f"look for the table {shown(name)}",
             head=routes.TABLE_EXISTS,
             refusals=Refusals(missing=NoSuchTableError),
             missing=(NoSuchTableError, NoSuchNamespaceError),
@@ -162,8 +162,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         """A mark that leaves the place to the server, which alone knows where a new table lies."""
-        name = parse_table_identifier(identifier)
-        return CHOSEN_BY_SERVER + "/".join(name)
+        return CHOSEN_BY_SERVER + "/".join(parse_table_identifier(identifier))
 
     def create_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> LoadedTable:
         name = parse_table_identifier(identifier)
@@ -174,8 +173,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
             # Whose it is cannot be seen: one that is as it was to be serves as well.
             return None if made is None else is_alike(made, metadata)
 
-        properties = metadata.properties
-        answer = settle(self._connection, request, took_place, properties=properties)
+        answer = settle(self._connection, request, took_place, properties=metadata.properties)
         return self._table_after_change(name, answer)
 
     def stage_table(self, identifier: str | Sequence[str], metadata: TableMetadata) -> StagedTable:
@@ -229,12 +227,10 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         self, identifier: str | Sequence[str], metadata_location: str
     ) -> LoadedTable:
         name = parse_table_identifier(identifier)
-        what = f"register the table {shown(name)}"
-        self._connection.require(routes.REGISTER_TABLE, what)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.REGISTER_TABLE,
             self._connection.routes.namespace(name[:-1], "register"),
-            what,
+            f"register the table {shown(name)}",
             body={"name": name[-1], "metadata-location": metadata_location},
             refusals=Refusals(NoSuchNamespaceError, TableAlreadyExistsError),
         )
@@ -253,11 +249,13 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         Raises CommitStateUnknownError: no answer came and none could be had.
         """
         name = parse_table_identifier(identifier)
-        what = f"unregister the table {shown(name)}"
-        self._connection.require(routes.UNREGISTER_TABLE, what)
+        request = self._connection.request(
+            routes.UNREGISTER_TABLE,
+            self._connection.routes.table(name, "unregister"),
+            f"unregister the table {shown(name)}",
+            refusals=Refusals(missing=NoSuchTableError),
+        )
         before = self.load_table(name).metadata_location
-        path = self._connection.routes.table(name, "unregister")
-        request = RestRequest("POST", path, what, refusals=Refusals(missing=NoSuchTableError))
         answer = settle(
             self._connection, request, lambda: None if self.table_exists(name) else True
         )
@@ -267,12 +265,10 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
 
     def rename_table(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         old, new = parse_table_identifier(source), parse_table_identifier(target)
-        what = f"rename the table {shown(old)} to {shown(new)}"
-        self._connection.require(routes.RENAME_TABLE, what)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.RENAME_TABLE,
             self._connection.routes.path("tables", "rename"),
-            what,
+            f"rename the table {shown(old)} to {shown(new)}",
             body={"source": identifier_json(old), "destination": identifier_json(new)},
             refusals=Refusals(NoSuchTableError, TableAlreadyExistsError),
         )
@@ -313,14 +309,12 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         self._connection.client.close()
 
     def _creation(self, name: Identifier, metadata: TableMetadata, *, staged: bool) -> RestRequest:
-        what = f"make the table {shown(name)}"
-        self._connection.require(routes.CREATE_TABLE, what)
         location = None if is_chosen(metadata.location) else metadata.location
         body = creation_request(name, metadata, location=location)
-        return RestRequest(
-            "POST",
+        return self._connection.request(
+            routes.CREATE_TABLE,
             self._connection.routes.tables(name[:-1]),
-            what,
+            f"make the table {shown(name)}",
             body={**body, "stage-create": staged},
             refusals=Refusals(NoSuchNamespaceError, TableAlreadyExistsError),
         )
@@ -369,12 +363,10 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
             return None
 
     def _drop(self, name: Identifier, *, purge: str) -> None:
-        what = f"drop the table {shown(name)}"
-        self._connection.require(routes.DROP_TABLE, what)
-        request = RestRequest(
-            "DELETE",
+        request = self._connection.request(
+            routes.DROP_TABLE,
             self._connection.routes.table(name),
-            what,
+            f"drop the table {shown(name)}",
             params={"purgeRequested": purge},
             refusals=Refusals(missing=NoSuchTableError),
         )
@@ -385,8 +377,7 @@ class RestCatalog(RestViewMethods, OnDriver, Catalog):
         table = f"{self.name}.{shown(name)}"
         made = [each.snapshot for each in updates if isinstance(each, AddSnapshot)]
         for snapshot in made if self._wants_reports else ():
-            report = CommitReport(table_name=table, snapshot=snapshot)
-            request = self._report_request(name, report)
+            request = self._report_request(name, CommitReport(table_name=table, snapshot=snapshot))
             self._reporter.send(partial(self._connection.client.change, request))
 
     @property
@@ -438,18 +429,16 @@ class RestCommits:
     def commit_all(self, commits: Sequence[TableCommit]) -> None:
         """Commit to several tables, all or none."""
         names = [each.identifier for each in commits]
-        what = f"commit to the tables {', '.join(shown(name) for name in names)}"
-        self._connection.require(routes.COMMIT_TRANSACTION, what)
-        if len(set(names)) < len(names):
-            raise ValidationError(f"cannot {what}: a table is named twice")
         bodies = [_body(each.identifier, each.requirements, each.updates) for each in commits]
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.COMMIT_TRANSACTION,
             self._connection.routes.path("transactions", "commit"),
-            what,
+            f"commit to the tables {', '.join(shown(name) for name in names)}",
             body={"table-changes": bodies},
             refusals=_REFUSALS,
         )
+        if len(set(names)) < len(names):
+            raise ValidationError(f"cannot {request.what}: a table is named twice")
 
         def took_place() -> bool | None:
             # All or none: what one of them shows, holds for all.

@@ -80,12 +80,26 @@ class Connection:
             return False
         return True
 
-    def require(self, endpoint: str, what: str) -> None:
-        """Raise UnsupportedError if the server does not have an endpoint."""
+    def request(
+        self,
+        endpoint: str,
+        path: str,
+        what: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        token: str | None = None,
+        refusals: Refusals,
+    ) -> RestRequest:
+        """Return a request to an endpoint; UnsupportedError if the server does not have it."""
         if endpoint not in self.endpoints:
             raise UnsupportedError(
                 f"cannot {what}: the server of the REST catalog does not offer {endpoint}"
             )
+        method = endpoint.partition(" ")[0]
+        return RestRequest(
+            method, path, what, params or {}, body=body, token=token, refusals=refusals
+        )
 
 
 def connect(name: str, properties: Mapping[str, str]) -> Connection:

@@ -30,13 +30,11 @@ class RestNamespaces:
 
     def create(self, levels: Identifier, properties: Mapping[str, str]) -> None:
         """Make a namespace."""
-        what = f"make the namespace {shown(levels)}"
-        self._connection.require(routes.CREATE_NAMESPACE, what)
         self._connection.routes.joined_levels(levels)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.CREATE_NAMESPACE,
             self._connection.routes.namespaces(),
-            what,
+            f"make the namespace {shown(levels)}",
             body={"namespace": list(levels), "properties": dict(properties)},
             refusals=Refusals(NoSuchNamespaceError, NamespaceAlreadyExistsError),
         )
@@ -52,25 +50,21 @@ class RestNamespaces:
 
     def drop(self, levels: Identifier) -> None:
         """Remove a namespace."""
-        what = f"drop the namespace {shown(levels)}"
-        self._connection.require(routes.DROP_NAMESPACE, what)
-        request = RestRequest(
-            "DELETE",
+        request = self._connection.request(
+            routes.DROP_NAMESPACE,
             self._connection.routes.namespace(levels),
-            what,
+            f"drop the namespace {shown(levels)}",
             refusals=Refusals(NoSuchNamespaceError, NamespaceNotEmptyError),
         )
         settle(self._connection, request, lambda: None if self.exists(levels) else True)
 
     def children(self, levels: Identifier) -> list[Identifier]:
         """The namespaces directly below one, or the top ones, sorted."""
-        what = f"list the namespaces of {shown(levels) or 'the catalog'}"
-        self._connection.require(routes.LIST_NAMESPACES, what)
         parent = {"parent": self._connection.routes.joined_levels(levels)} if levels else {}
-        request = RestRequest(
-            "GET",
+        request = self._connection.request(
+            routes.LIST_NAMESPACES,
             self._connection.routes.namespaces(),
-            what,
+            f"list the namespaces of {shown(levels) or 'the catalog'}",
             params=parent,
             refusals=_IN_NAMESPACE,
         )
@@ -80,11 +74,9 @@ class RestNamespaces:
 
     def exists(self, levels: Identifier) -> bool:
         """Whether there is such a namespace."""
-        what = f"look for the namespace {shown(levels)}"
-        path = self._connection.routes.namespace(levels)
         return self._connection.is_there(
-            path,
-            what,
+            self._connection.routes.namespace(levels),
+            f"look for the namespace {shown(levels)}",
             head=routes.NAMESPACE_EXISTS,
             refusals=_IN_NAMESPACE,
             missing=(NoSuchNamespaceError,),
@@ -92,26 +84,27 @@ class RestNamespaces:
 
     def properties_of(self, levels: Identifier) -> dict[str, str]:
         """The namespace's properties."""
-        what = f"load the namespace {shown(levels)}"
-        self._connection.require(routes.LOAD_NAMESPACE, what)
-        request = RestRequest(
-            "GET", self._connection.routes.namespace(levels), what, refusals=_IN_NAMESPACE
+        request = self._connection.request(
+            routes.LOAD_NAMESPACE,
+            self._connection.routes.namespace(levels),
+            f"load the namespace {shown(levels)}",
+            refusals=_IN_NAMESPACE,
         )
         found = self._connection.client.read(request).json().get("properties") or {}
         if not isinstance(found, dict):
-            raise StorageError(f"cannot {what}: the server answered with malformed properties")
+            raise StorageError(
+                f"cannot {request.what}: the server answered with malformed properties"
+            )
         return {str(key): str(value) for key, value in found.items()}
 
     def update(
         self, levels: Identifier, updates: Mapping[str, str], removals: Sequence[str]
     ) -> None:
         """Set and remove properties."""
-        what = f"change the properties of the namespace {shown(levels)}"
-        self._connection.require(routes.UPDATE_NAMESPACE, what)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.UPDATE_NAMESPACE,
             self._connection.routes.namespace(levels, "properties"),
-            what,
+            f"change the properties of the namespace {shown(levels)}",
             body={"removals": sorted(set(removals)), "updates": dict(updates)},
             refusals=_IN_NAMESPACE,
         )

@@ -28,21 +28,6 @@ from frazil.format.views import (
 )
 
 
-def is_in(
-    metadata: TableMetadata,
-    requirements: Sequence[Requirement],
-    updates: Sequence[Update],
-    *,
-    is_refused: bool = False,
-) -> bool | None:
-    """Whether a commit is part of a table; None where that cannot be told.
-
-    `is_refused`: the server has refused the same commit when it was sent again.
-    """
-    seen = _is_seen(metadata, requirements, updates)
-    return False if seen is None and is_refused else seen
-
-
 def is_in_view(metadata: ViewMetadata, updates: Sequence[ViewUpdate]) -> bool | None:
     """Whether a commit is part of a view; None where that cannot be told."""
     added = [each.view_version for each in updates if isinstance(each, AddViewVersion)]
@@ -85,9 +70,10 @@ def _says_the_same(one: ViewVersion, other: ViewVersion) -> bool:
     )
 
 
-def _is_seen(
+def is_in(
     metadata: TableMetadata, requirements: Sequence[Requirement], updates: Sequence[Update]
 ) -> bool | None:
+    """Whether a commit is part of a table; None where that cannot be told."""
     if any(isinstance(each, AssertCreate) for each in requirements):
         given = next((each.uuid for each in updates if isinstance(each, AssignUUID)), None)
         found = metadata.table_uuid
@@ -111,7 +97,5 @@ def _mentioned_snapshot_ids(metadata: TableMetadata) -> Iterator[int | None]:
     """The ids of all snapshots that the table has or tells of."""
     yield from metadata.snapshots_at_hand
     yield from metadata.snapshots_by_id
-    for snapshot in metadata.snapshots:
-        yield snapshot.parent_snapshot_id
-    for entry in metadata.snapshot_log:
-        yield entry.snapshot_id
+    yield from (snapshot.parent_snapshot_id for snapshot in metadata.snapshots)
+    yield from (entry.snapshot_id for entry in metadata.snapshot_log)

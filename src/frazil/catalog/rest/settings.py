@@ -78,13 +78,11 @@ class TransportSettings:
     Attributes:
         connect_seconds: until a connection stands.
         read_seconds: how long the server may be silent.
-        max_retries: tries after the first, of what may be tried again.
         max_connections: at the same time.
     """
 
     connect_seconds: float
     read_seconds: float
-    max_retries: int
     max_connections: int
 
     @classmethod
@@ -93,7 +91,6 @@ class TransportSettings:
         return cls(
             CONNECT_TIMEOUT.of(properties) / 1000,
             READ_TIMEOUT.of(properties) / 1000,
-            MAX_RETRIES.of(properties),
             MAX_CONNECTIONS.of(properties),
         )
 

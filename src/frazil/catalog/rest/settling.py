@@ -35,8 +35,7 @@ def settle(
             return False if seen is None and refusal is not None else seen
 
         checks = {**connection.properties, **(properties or {})}
-        change = f"the request to {request.what}"
-        if find_outcome(ask, checks, change=change, reason=str(lost)):
+        if find_outcome(ask, checks, change=f"the request to {request.what}", reason=str(lost)):
             return None
         if refusal is not None:
             raise refusal from None

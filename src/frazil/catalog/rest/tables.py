@@ -87,7 +87,7 @@ class TableAnswers:
                     f"changed, and was not asked that"
                 )
             return kept.loaded
-        loaded = self._keep(name, answer, is_partial=self._is_partial)
+        loaded = self.keep(name, answer, is_partial=self._is_partial)
         if self._is_partial and _has_short_log(loaded.metadata):
             # A server that leaves snapshots out may leave out what else is about them.
             return self.load_whole(name)
@@ -98,7 +98,7 @@ class TableAnswers:
         if not self._is_partial:
             return self.load(name)
         self.forget(name)
-        return self._keep(name, self._whole_answer(name, f"load the table {shown(name)}"))
+        return self.keep(name, self._whole_answer(name, f"load the table {shown(name)}"))
 
     def kept_table(self, name: Identifier) -> KeptTable | None:
         """Return a table as it was last seen."""
@@ -116,17 +116,6 @@ class TableAnswers:
         return None if kept is None else kept.token
 
     def keep(
-        self, name: Identifier, answer: Answer, before: LoadedTable | None = None
-    ) -> LoadedTable:
-        """Return the table of an answer, which is kept.
-
-        `before` is the table whose commit the answer is of; its files stay reachable as they were.
-        Raises UnsupportedError where the server wants reads or writes in a way that this release
-        has not.
-        """
-        return self._keep(name, answer, before)
-
-    def _keep(
         self,
         name: Identifier,
         answer: Answer,
@@ -134,16 +123,22 @@ class TableAnswers:
         *,
         is_partial: bool = False,
     ) -> LoadedTable:
+        """Return the table of an answer, which is kept.
+
+        `before` is the table whose commit the answer is of; its files stay reachable as they were.
+        `is_partial`: the server was asked for those snapshots alone that a branch or tag is at.
+        Raises UnsupportedError where the server wants reads or writes in a way that this release
+        has not.
+        """
         body = answer.json()
-        location = _location(name, body)
+        location = metadata_location_in(body, shown(name))
         metadata = self._metadata(name, body, location, is_partial=is_partial)
         if before is not None and "config" not in body and "storage-credentials" not in body:
             loaded = LoadedTable(name, metadata, location, before.io, before.config)
         else:
             config, io = self._files(name, body, metadata, answer.clock_ahead_ms)
             loaded = LoadedTable(name, metadata, location, io, config)
-        token = loaded.config.get(TOKEN)
-        entry = KeptTable(loaded, answer.headers.get("etag"), token)
+        entry = KeptTable(loaded, answer.headers.get("etag"), loaded.config.get(TOKEN))
         self._cache().put((self._key, name), entry, _size_of(answer))
         return loaded
 
@@ -186,8 +181,9 @@ class TableAnswers:
         """
         answer = self._whole_answer(name, f"load the snapshots of the table {shown(name)}")
         body = answer.json()
+        newest_location = metadata_location_in(body, shown(name))
         newest = metadata_from_json(
-            body.get("metadata"), file=_location(name, body), known=partial_metadata
+            body.get("metadata"), file=newest_location, known=partial_metadata
         )
         if newest.table_uuid != partial_metadata.table_uuid:
             raise ValidationError(
@@ -198,7 +194,7 @@ class TableAnswers:
         if kept is not None and kept.loaded.metadata_location == location:
             # It holds the others from now on.
             self._cache().put((self._key, name), kept, _size_of(answer))
-        if _location(name, body) == location:
+        if newest_location == location:
             return newest.snapshots
         found = {
             snapshot.snapshot_id: snapshot
@@ -232,14 +228,17 @@ class TableAnswers:
             # The session's own configuration reaches every file.
             return config, self._io
         vended = storage_credentials(body.get("storage-credentials") or (), ahead_ms=ahead_ms)
-        self._refuse_unknown_ways(name, config)
+        if config.get(_PLANNING, "").lower() == "server":
+            raise UnsupportedError(
+                f"the server wants to plan scans of {shown(name)} itself "
+                f"({_PLANNING}=server), which this release does not have"
+            )
         own = {**store_properties(self._connection.properties), **store_properties(config)}
         alone = StorageCredential("", store_properties(config), ends_of(config, ahead_ms=ahead_ms))
         if not vended and (alone.holds_keys or alone.ends_ms is not None):
             vended = (alone,)
         if not vended and self._is_signed(body, config):
-            token = config.get(TOKEN)
-            place = SigningPlace.of(self._connection, name, body, config, token)
+            place = SigningPlace.of(self._connection, name, body, config, config.get(TOKEN))
             return config, SignedFileIO(own, self._connection, place, caches=self._io.caches)
         if not vended:
             is_same = own == self._io.properties
@@ -279,19 +278,7 @@ class TableAnswers:
         if vended or not isinstance(config, dict):
             return vended
         texts = {str(key): str(value) for key, value in config.items()}
-        ends_ms = ends_of(texts, ahead_ms=ahead_ms)
-        return (StorageCredential("", store_properties(texts), ends_ms),)
-
-    def _refuse_unknown_ways(
-        self,
-        name: Identifier,
-        config: Mapping[str, str],
-    ) -> None:
-        if config.get(_PLANNING, "").lower() == "server":
-            raise UnsupportedError(
-                f"the server wants to plan scans of {shown(name)} itself "
-                f"({_PLANNING}=server), which this release does not have"
-            )
+        return (StorageCredential("", store_properties(texts), ends_of(texts, ahead_ms=ahead_ms)),)
 
     def _cache(self) -> BoundedCache[KeptTable]:
         return cast("BoundedCache[KeptTable]", self._io.caches["metadata"])
@@ -325,11 +312,10 @@ def creation_request(
 
     `location`: where it is to lie; None lets the server choose.
     """
-    stored = {**metadata.properties, "format-version": str(metadata.format_version)}
     request: dict[str, Any] = {
         "name": name[-1],
         "schema": metadata.schema.to_json(),
-        "properties": stored,
+        "properties": {**metadata.properties, "format-version": str(metadata.format_version)},
     }
     if metadata.spec.fields:
         request["partition-spec"] = metadata.spec.to_json()
@@ -351,11 +337,15 @@ def is_alike(made: TableMetadata, wanted: TableMetadata) -> bool:
     )
 
 
-def _location(name: Identifier, body: Mapping[str, Any]) -> str:
+def metadata_location_in(body: Mapping[str, Any], what: str) -> str:
+    """Return where an answer says that the metadata file of a table or view lies.
+
+    Raises StorageError: it says nothing.
+    """
     location = body.get("metadata-location")
     if not isinstance(location, str) or not location:
         raise StorageError(
-            f"the REST catalog's server answered without the metadata-location of {shown(name)}"
+            f"the REST catalog's server answered without the metadata-location of {what}"
         )
     return location
 

@@ -21,7 +21,12 @@ from frazil.catalog.rest.namespaces import RestNamespaces
 from frazil.catalog.rest.outcome import is_in_view, is_the_view
 from frazil.catalog.rest.settings import TOKEN
 from frazil.catalog.rest.settling import settle
-from frazil.catalog.rest.tables import check_token, identifier_json, is_chosen
+from frazil.catalog.rest.tables import (
+    check_token,
+    identifier_json,
+    is_chosen,
+    metadata_location_in,
+)
 from frazil.catalog.views import LoadedView, ViewMethods
 from frazil.errors import (
     AccessDeniedError,
@@ -59,11 +64,13 @@ class ViewAnswers:
 
     def load(self, name: Identifier) -> LoadedView:
         """Return a view as it is now."""
-        what = f"load the view {shown(name)}"
-        self._connection.require(routes.LOAD_VIEW, what)
-        path = self._connection.routes.view(name)
-        answer = self._connection.client.read(RestRequest("GET", path, what, refusals=_NO_VIEW))
-        return self.read(name, answer)
+        request = self._connection.request(
+            routes.LOAD_VIEW,
+            self._connection.routes.view(name),
+            f"load the view {shown(name)}",
+            refusals=_NO_VIEW,
+        )
+        return self.read(name, self._connection.client.read(request))
 
     def read(self, name: Identifier, answer: Answer) -> LoadedView:
         """Return the view of an answer.
@@ -71,12 +78,8 @@ class ViewAnswers:
         Raises StorageError: the answer is malformed.
         """
         body = answer.json()
-        location, config = body.get("metadata-location"), body.get("config") or {}
-        if not isinstance(location, str) or not location:
-            raise StorageError(
-                f"the REST catalog's server answered without the metadata-location of the view "
-                f"{shown(name)}"
-            )
+        config = body.get("config") or {}
+        location = metadata_location_in(body, f"the view {shown(name)}")
         if not isinstance(config, dict):
             raise StorageError(
                 f"the REST catalog's server answered with a malformed config of the view "
@@ -134,11 +137,14 @@ class RestViewMethods(ViewMethods):
 
     def list_views(self, namespace: str | Sequence[str]) -> list[Identifier]:
         levels = parse_named_namespace(namespace)
-        what = f"list the views of {shown(levels)}"
-        self._connection.require(routes.LIST_VIEWS, what)
-        path = self._connection.routes.views(levels)
-        refusals = Refusals(missing=NoSuchNamespaceError)
-        return self._namespaces.identifiers(RestRequest("GET", path, what, refusals=refusals))
+        return self._namespaces.identifiers(
+            self._connection.request(
+                routes.LIST_VIEWS,
+                self._connection.routes.views(levels),
+                f"list the views of {shown(levels)}",
+                refusals=Refusals(missing=NoSuchNamespaceError),
+            )
+        )
 
     def view_exists(self, identifier: str | Sequence[str]) -> bool:
         name = parse_table_identifier(identifier)
@@ -165,8 +171,6 @@ class RestViewMethods(ViewMethods):
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
         name = parse_table_identifier(identifier)
-        what = f"make the view {shown(name)}"
-        self._connection.require(routes.CREATE_VIEW, what)
         given = dict(properties or {})
         body = {
             "name": name[-1],
@@ -176,9 +180,13 @@ class RestViewMethods(ViewMethods):
         }
         if location is not None and not is_chosen(location):
             body["location"] = normalize_location(location)
-        path = self._connection.routes.views(name[:-1])
-        refusals = Refusals(NoSuchNamespaceError, ViewAlreadyExistsError)
-        request = RestRequest("POST", path, what, body=body, refusals=refusals)
+        request = self._connection.request(
+            routes.CREATE_VIEW,
+            self._connection.routes.views(name[:-1]),
+            f"make the view {shown(name)}",
+            body=body,
+            refusals=Refusals(NoSuchNamespaceError, ViewAlreadyExistsError),
+        )
 
         def took_place() -> bool | None:
             made = self._views.load_or_none(name)
@@ -197,12 +205,10 @@ class RestViewMethods(ViewMethods):
         name = parse_table_identifier(identifier)
         if not updates and not requirements:
             return self.load_view(name)
-        what = f"commit to the view {shown(name)}"
-        self._connection.require(routes.UPDATE_VIEW, what)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.UPDATE_VIEW,
             self._connection.routes.view(name),
-            what,
+            f"commit to the view {shown(name)}",
             body={
                 "identifier": identifier_json(name),
                 "requirements": [each.to_json() for each in requirements],
@@ -223,12 +229,10 @@ class RestViewMethods(ViewMethods):
 
     def register_view(self, identifier: str | Sequence[str], metadata_location: str) -> LoadedView:
         name = parse_table_identifier(identifier)
-        what = f"register the view {shown(name)}"
-        self._connection.require(routes.REGISTER_VIEW, what)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.REGISTER_VIEW,
             self._connection.routes.namespace(name[:-1], "register-view"),
-            what,
+            f"register the view {shown(name)}",
             body={"name": name[-1], "metadata-location": metadata_location},
             refusals=Refusals(NoSuchNamespaceError, ViewAlreadyExistsError),
         )
@@ -241,22 +245,22 @@ class RestViewMethods(ViewMethods):
 
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         name = parse_table_identifier(identifier)
-        what = f"drop the view {shown(name)}"
-        self._connection.require(routes.DROP_VIEW, what)
-        path = self._connection.routes.view(name)
-        token = self._views.token(name)
-        request = RestRequest("DELETE", path, what, token=token, refusals=_NO_VIEW)
+        request = self._connection.request(
+            routes.DROP_VIEW,
+            self._connection.routes.view(name),
+            f"drop the view {shown(name)}",
+            token=self._views.token(name),
+            refusals=_NO_VIEW,
+        )
         self._send_change(name, request, lambda: None if self.view_exists(name) else True)
         self._views.forget(name)
 
     def rename_view(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         old, new = parse_table_identifier(source), parse_table_identifier(target)
-        what = f"rename the view {shown(old)} to {shown(new)}"
-        self._connection.require(routes.RENAME_VIEW, what)
-        request = RestRequest(
-            "POST",
+        request = self._connection.request(
+            routes.RENAME_VIEW,
             self._connection.routes.path("views", "rename"),
-            what,
+            f"rename the view {shown(old)} to {shown(new)}",
             body={"source": identifier_json(old), "destination": identifier_json(new)},
             refusals=Refusals(NoSuchViewError, ViewAlreadyExistsError),
         )

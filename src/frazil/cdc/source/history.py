@@ -9,7 +9,7 @@ decides, which a copy of the slot tells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -55,8 +55,9 @@ class ColumnHistory:
             gone, unsure = self._order(uncertain, begin)
             found = self._choices(relation, unsure, gone)
         if len(found) != 1:
+            were = ", ".join(each.name for each in self.known.columns.values())
             raise EvolutionError(
-                f"the columns of {self.now} were {self._names()}, the log then has "
+                f"the columns of {self.now} were ({were}), the log then has "
                 f"({', '.join(each.name for each in relation.columns)}), and which column is which "
                 "cannot be told: load the table again, with --load-again"
             )
@@ -75,18 +76,12 @@ class ColumnHistory:
             is_listed = allowed is None or attribute.number in allowed or attribute.is_dropped
             if is_new and is_listed:
                 pool.add(attribute.number)
-        return sorted(pool | set(self._shown_later()))
-
-    def _shown_later(self) -> Iterator[int]:
-        """Columns that there were and that the log did not have."""
-        for attribute in self.now.columns:
-            if attribute.number <= self.known.count and attribute.number not in self.known.columns:
-                yield attribute.number
+        return sorted(pool | {each.number for each in self.known.shown_later(self.now)})
 
     def _uncertain_columns(self) -> list[int]:
         """Those of the pool that were not there, or not in the log, for some of the time."""
         listed = {each.number for each in self.now.columns}
-        later = set(self._shown_later())
+        later = {each.number for each in self.known.shown_later(self.now)}
         return [each for each in self._pool() if each not in listed or each in later]
 
     def _choices(
@@ -153,6 +148,3 @@ class ColumnHistory:
             columns[number] = before if is_same and before is not None else now
         count = max(self.known.count, *numbers) if numbers else self.known.count
         self.known = replace(self.known, columns=columns, count=count)
-
-    def _names(self) -> str:
-        return f"({', '.join(each.name for each in self.known.columns.values())})"

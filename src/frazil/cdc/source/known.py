@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from frazil.cdc.source.tables import SourceTable
+from frazil.cdc.source.tables import Attribute, SourceTable
 from frazil.errors import ValidationError
 
 
@@ -80,6 +80,14 @@ class KnownSource:
         is_same_key = now.keys == self.keys
         return replace(now, keys=self.keys, key_id=now.key_id if is_same_key else self.key_id)
 
+    def shown_later(self, source: SourceTable) -> list[Attribute]:
+        """Columns that there were and that the log did not have; it has them now."""
+        return [
+            each
+            for each in source.columns
+            if each.number <= self.count and each.number not in self.columns
+        ]
+
     def to_json(self) -> str:
         """Return the property's text."""
         return json.dumps(
@@ -127,7 +135,9 @@ class KnownSource:
 
 def silent_changes(known: KnownSource, now: SourceTable) -> list[str]:
     """Return what happened to a table that may have changed its rows without a word in the log."""
-    found = [*_of_partitions(known, now), *_of_rewritten(known, now), *_of_columns(known, now)]
+    found = [*_of_partitions(known, now), *_of_rewritten(known, now)]
+    shown_later = known.shown_later(now)
+    found += [f"the column {each.name} was not in the log before" for each in shown_later]
     if known.publication != now.publication:
         found.append("the publication was changed, which may have left changes out")
     return found
@@ -159,9 +169,3 @@ def _of_rewritten(known: KnownSource, now: SourceTable) -> Iterator[str]:
             yield f"the table was rewritten, and its column {attribute.name} changed"
     if len(now.attributes) > known.count:
         yield "the table was rewritten, and it has new columns"
-
-
-def _of_columns(known: KnownSource, now: SourceTable) -> Iterator[str]:
-    for attribute in now.columns:
-        if attribute.number <= known.count and attribute.number not in known.columns:
-            yield f"the column {attribute.name} was not in the log before"

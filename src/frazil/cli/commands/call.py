@@ -11,14 +11,12 @@ from frazil.cli.output import Output, column_of
 from frazil.later import later
 
 if TYPE_CHECKING:
-    from frazil.cli.local_spark import opened_session
+    from frazil.cli.local_spark import opened_lake
     from frazil.cli.progress import shown_progress
-    from frazil.spark.lake import Lake
     from frazil.spark.procedures.call import procedure_of, would_delete
     from frazil.spark.procedures.statement import parse_call
 else:
-    opened_session = later("frazil.cli.local_spark", "opened_session")
-    Lake = later("frazil.spark.lake", "Lake")
+    opened_lake = later("frazil.cli.local_spark", "opened_lake")
     procedure_of, would_delete = later(
         "frazil.spark.procedures.call", "procedure_of", "would_delete"
     )
@@ -45,12 +43,12 @@ def call(settings: Settings, out: Output, *, statement: str, yes: bool) -> None:
     question = f"{procedure.signature.name} deletes files. Go on?"
     if asks:
         check_somebody_answers(question)
-    with opened_session() as spark:
+    with opened_lake(catalog) as lake:
         if asks:
-            click.echo(str(would_delete(spark, catalog, statement)), err=True)
+            click.echo(str(would_delete(lake.spark, catalog, statement)), err=True)
             confirm(question, yes=yes)
         with shown_progress(out, procedure.signature.name) as tell:
-            result = Lake(spark, catalog).call(statement, on_progress=tell)
+            result = lake.call(statement, on_progress=tell)
             rows = [row.asDict() for row in result.collect()]
     if out.as_json:
         out.document(rows)

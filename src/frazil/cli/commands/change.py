@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from frazil.catalog.identifiers import parse_named_namespace, shown
-from frazil.cli.app import Settings, command, confirm, of_snapshot, pairs_of
+from frazil.cli.app import Settings, command, confirm, of_snapshot, pairs_of, yes_option
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.errors import InvalidFormatError, NoSuchSnapshotError, StorageError
@@ -36,9 +36,6 @@ else:
         "frazil.table.time_travel", "find_snapshot", "timestamp_ms_of"
     )
     shown_progress = later("frazil.cli.progress", "shown_progress")
-
-
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @command(
@@ -123,29 +120,14 @@ def rename(settings: Settings, out: Output, *, table: str, new_name: str) -> Non
 @of_snapshot
 @click.option("--replace", is_flag=True, help="Move the branch, which is there.")
 @click.option("--remove", is_flag=True, help="Remove it; its snapshots stay until they expire.")
-def branch(
-    settings: Settings,
-    out: Output,
-    *,
-    table: str,
-    name: str,
-    replace: bool,
-    remove: bool,
-    **moment: Any,
-) -> None:
+def branch(settings: Settings, out: Output, *, table: str, **arguments: Any) -> None:
     """Make, move or remove a branch.
 
     A branch starts at the current snapshot unless you name another.
     """
     handle = settings.table(table)
-    _check_one_of(replace=replace, remove=remove, **moment)
-    if remove:
-        handle.remove_branch(name)
-    elif replace:
-        handle.replace_branch(name, snapshot_id=_snapshot_id(handle, moment))
-    else:
-        handle.create_branch(name, snapshot_id=_snapshot_id(handle, moment))
-    _show_ref(out, handle, "branch", name)
+    methods = handle.create_branch, handle.replace_branch, handle.remove_branch
+    _change_ref(out, handle, "branch", methods, **arguments)
 
 
 @command(
@@ -157,29 +139,14 @@ def branch(
 @of_snapshot
 @click.option("--replace", is_flag=True, help="Move the tag, which is there.")
 @click.option("--remove", is_flag=True, help="Remove it; its snapshot stays until it expires.")
-def tag(
-    settings: Settings,
-    out: Output,
-    *,
-    table: str,
-    name: str,
-    replace: bool,
-    remove: bool,
-    **moment: Any,
-) -> None:
+def tag(settings: Settings, out: Output, *, table: str, **arguments: Any) -> None:
     """Make, move or remove a tag.
 
     A tag names the current snapshot unless you name another.
     """
     handle = settings.table(table)
-    _check_one_of(replace=replace, remove=remove, **moment)
-    if remove:
-        handle.remove_tag(name)
-    elif replace:
-        handle.replace_tag(name, snapshot_id=_snapshot_id(handle, moment))
-    else:
-        handle.create_tag(name, snapshot_id=_snapshot_id(handle, moment))
-    _show_ref(out, handle, "tag", name)
+    methods = handle.create_tag, handle.replace_tag, handle.remove_tag
+    _change_ref(out, handle, "tag", methods, **arguments)
 
 
 @command("frazil --warehouse /data/lake rollback db.trips --ref v1")
@@ -291,12 +258,33 @@ def drop(settings: Settings, out: Output, *, table: str, purge: bool, yes: bool)
     out.print_done(facts, f"removed {table}{stay}")
 
 
-def _check_one_of(*, replace: bool, remove: bool, **moment: Any) -> None:
+def _change_ref(
+    out: Output,
+    handle: TableHandle,
+    kind: str,
+    methods: tuple[Callable[..., None], Callable[..., None], Callable[..., None]],
+    *,
+    name: str,
+    replace: bool,
+    remove: bool,
+    **moment: Any,
+) -> None:
+    """Make, move or remove a branch or tag by the handle's methods for that, and show it."""
     if replace and remove:
         raise click.UsageError("give --replace or --remove, not both")
-    named = [name for name, value in moment.items() if value is not None]
+    named = [option for option, value in moment.items() if value is not None]
     if remove and named:
         raise click.UsageError(f"--remove takes no --{named[0].replace('_', '-')}")
+    create_one, replace_one, remove_one = methods
+    if remove:
+        remove_one(name)
+    else:
+        move = replace_one if replace else create_one
+        move(name, snapshot_id=_snapshot_id(handle, moment))
+    ref = handle.metadata.refs.get(name)
+    at = None if ref is None else ref.snapshot_id
+    text = f"removed the {kind} {name}" if ref is None else f"{kind} {name} is at snapshot {at}"
+    out.print_done({"table": handle.name, kind: name, "snapshot_id": at}, text)
 
 
 def _snapshot_id(handle: TableHandle, moment: dict[str, Any]) -> int | None:
@@ -307,13 +295,6 @@ def _snapshot_id(handle: TableHandle, moment: dict[str, Any]) -> int | None:
     if found is None:
         raise NoSuchSnapshotError(f"{handle.name} has no snapshot there yet")
     return found.snapshot_id
-
-
-def _show_ref(out: Output, handle: TableHandle, kind: str, name: str) -> None:
-    ref = handle.metadata.refs.get(name)
-    at = None if ref is None else ref.snapshot_id
-    text = f"removed the {kind} {name}" if ref is None else f"{kind} {name} is at snapshot {at}"
-    out.print_done({"table": handle.name, kind: name, "snapshot_id": at}, text)
 
 
 def _show_purge(out: Output, metadata: TableMetadata) -> None:

@@ -12,7 +12,7 @@ from frazil.cli.app import Settings, command, of_snapshot
 from frazil.cli.describe import as_number, describe_table
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes, readable_duration
-from frazil.format.types import IcebergType, ListType, MapType, NestedField, StructType
+from frazil.format.types import ListType, MapType, NestedField, StructType
 from frazil.later import later
 from frazil.storage.paths import redact_properties
 from frazil.table.inspect.metadata_rows import history_rows, ref_rows, snapshot_rows
@@ -36,11 +36,8 @@ def tables(settings: Settings, out: Output, *, namespace: str | None) -> None:
         {"namespace": ".".join(identifier[:-1]), "table": identifier[-1]}
         for identifier in settings.catalog().list_tables_below(namespace or ())
     ]
-    if out.as_json:
-        out.document(found)
-        return
     columns = {"namespace": TextColumn("namespace"), "table": TextColumn("table")}
-    out.rows(found, columns, nothing="no tables")
+    out.listing(found, columns, nothing="no tables")
 
 
 @command("frazil --warehouse /data/lake namespaces")
@@ -48,11 +45,8 @@ def tables(settings: Settings, out: Output, *, namespace: str | None) -> None:
 def namespaces(settings: Settings, out: Output, *, parent: str | None) -> None:
     """List the namespaces, at the top or below another one."""
     found = [".".join(each) for each in settings.catalog().list_namespaces(parent or ())]
-    if out.as_json:
-        out.document(found)
-        return
-    rows = [{"namespace": each} for each in found]
-    out.rows(rows, {"namespace": TextColumn("namespace")}, nothing="no namespaces")
+    columns = {"namespace": TextColumn("namespace")}
+    out.listing(found, columns, nothing="no namespaces", shown=lambda name: {"namespace": name})
 
 
 @command("frazil --warehouse /data/lake describe db.trips")
@@ -92,10 +86,7 @@ def schema(
 ) -> None:
     """Show every column with its id, nested ones too."""
     rows = list(_fields_in(Read.of(settings.table(table), **moment).schema.fields))
-    if out.as_json:
-        out.document(rows)
-    else:
-        _show_columns(out, rows)
+    _show_columns(out, rows)
 
 
 @command("frazil --warehouse /data/lake history db.trips")
@@ -106,16 +97,13 @@ def history(settings: Settings, out: Output, *, table: str) -> None:
         {**row, "made_current_at": _instant(row["made_current_at"])}
         for row in history_rows(settings.table(table).metadata)
     ]
-    if out.as_json:
-        out.document(rows)
-        return
     columns = {
         "made_current_at": TextColumn("current since"),
         "snapshot_id": TextColumn("snapshot", "number"),
         "parent_id": TextColumn("parent", "number"),
         "is_current_ancestor": TextColumn("ancestor"),
     }
-    out.rows(rows, columns, nothing="no snapshot yet")
+    out.listing(rows, columns, nothing="no snapshot yet")
 
 
 @command(
@@ -133,9 +121,6 @@ def snapshots(settings: Settings, out: Output, *, table: str) -> None:
         }
         for row in snapshot_rows(settings.table(table).metadata)
     ]
-    if out.as_json:
-        out.document(rows)
-        return
     counts = {
         "added-records": "added rows",
         "deleted-records": "deleted rows",
@@ -143,18 +128,19 @@ def snapshots(settings: Settings, out: Output, *, table: str) -> None:
         "total-data-files": "files",
         "total-delete-files": "delete files",
     }
-    for row in rows:
-        summary = row["summary"]
-        for name in counts:
-            missing = None if name.startswith("total-") else "0"
-            row[name] = as_number(summary.get(name, missing))
+
+    def with_counts(row: dict[str, Any]) -> dict[str, Any]:
+        missing = {name: "0" for name in counts if not name.startswith("total-")}
+        summary = {**missing, **row["summary"]}
+        return {**row, **{name: as_number(summary.get(name)) for name in counts}}
+
     columns = {
         "committed_at": TextColumn("committed at"),
         "snapshot_id": TextColumn("snapshot", "number"),
         "operation": TextColumn("operation"),
         **{name: TextColumn(heading, "number") for name, heading in counts.items()},
     }
-    out.rows(rows, columns, nothing="no snapshot yet")
+    out.listing(rows, columns, nothing="no snapshot yet", shown=with_counts)
 
 
 @command(
@@ -212,17 +198,15 @@ def partitions(
     """Show the partitions with their rows, files and sizes."""
     handle = settings.table(table)
     rows = rows_of(handle.inspect.partitions(**moment))
-    if out.as_json:
-        out.document(rows)
-        return
-    for row in rows:
-        row["part"] = (
-            partition_text(handle.metadata, row["spec_id"], row["partition"])
-            if "partition" in row
-            else "the whole table"
-        )
-        row["size"] = readable_bytes(row["total_data_file_size_in_bytes"])
-        row["deletes"] = row["position_delete_file_count"] + row["equality_delete_file_count"]
+
+    def shown(row: dict[str, Any]) -> dict[str, Any]:
+        part = "the whole table"
+        if "partition" in row:
+            part = partition_text(handle.metadata, row["spec_id"], row["partition"])
+        size = readable_bytes(row["total_data_file_size_in_bytes"])
+        deletes = row["position_delete_file_count"] + row["equality_delete_file_count"]
+        return {**row, "part": part, "size": size, "deletes": deletes}
+
     columns = {
         "part": TextColumn("partition"),
         "record_count": TextColumn("rows", "number"),
@@ -231,21 +215,19 @@ def partitions(
         "deletes": TextColumn("delete files", "number"),
         "last_updated_at": TextColumn("updated at"),
     }
-    out.rows(rows, columns, nothing="no partitions")
+    out.listing(rows, columns, nothing="no partitions", shown=shown)
 
 
 @command("frazil --warehouse /data/lake refs db.trips")
 @click.argument("table")
 def refs(settings: Settings, out: Output, *, table: str) -> None:
     """Show branches and tags, and how long they are kept."""
-    rows = ref_rows(settings.table(table).metadata)
-    if out.as_json:
-        out.document(rows)
-        return
-    for row in rows:
-        row["type"] = row["type"].lower()
-        for name in ("max_reference_age_in_ms", "max_snapshot_age_in_ms"):
-            row[name] = readable_duration(row[name])
+    ages = ("max_reference_age_in_ms", "max_snapshot_age_in_ms")
+
+    def shown(row: dict[str, Any]) -> dict[str, Any]:
+        readable = {name: readable_duration(row[name]) for name in ages}
+        return {**row, **readable, "type": row["type"].lower()}
+
     columns = {
         "name": TextColumn("name"),
         "type": TextColumn("type"),
@@ -254,7 +236,8 @@ def refs(settings: Settings, out: Output, *, table: str) -> None:
         "min_snapshots_to_keep": TextColumn("least snapshots", "number"),
         "max_snapshot_age_in_ms": TextColumn("snapshots kept for"),
     }
-    out.rows(rows, columns, nothing="no branches or tags yet")
+    rows = ref_rows(settings.table(table).metadata)
+    out.listing(rows, columns, nothing="no branches or tags yet", shown=shown)
 
 
 @command("frazil --warehouse /data/lake properties db.trips")
@@ -284,7 +267,7 @@ def _show_columns(out: Output, rows: Sequence[dict[str, Any]]) -> None:
     }
     if any(row["doc"] for row in rows):
         columns["doc"] = TextColumn("doc", "text")
-    out.rows(rows, columns, nothing="no columns")
+    out.listing(rows, columns, nothing="no columns")
 
 
 def _fields_in(fields: Sequence[NestedField], path: str = "") -> Iterator[dict[str, Any]]:
@@ -293,25 +276,10 @@ def _fields_in(fields: Sequence[NestedField], path: str = "") -> Iterator[dict[s
         yield {
             "id": each.field_id,
             "column": name,
-            "type": _short_type(each.field_type),
+            # What is inside of a type has lines of its own.
+            "type": str(each.field_type).partition("<")[0],
             "required": each.required,
             "doc": each.doc,
         }
-        match each.field_type:
-            case StructType(fields=inner):
-                yield from _fields_in(inner, name)
-            case ListType() | MapType() as collection:
-                yield from _fields_in(collection.fields, name)
-
-
-def _short_type(kind: IcebergType) -> str:
-    """A type without what is inside of it, which has lines of its own."""
-    match kind:
-        case StructType():
-            return "struct"
-        case ListType():
-            return "list"
-        case MapType():
-            return "map"
-        case _:
-            return str(kind)
+        if isinstance(each.field_type, StructType | ListType | MapType):
+            yield from _fields_in(each.field_type.fields, name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from frazil.cli.app import Settings, command, confirm
+from frazil.cli.app import Settings, command, confirm, yes_option
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output, readable_bytes
 from frazil.errors import StorageError
@@ -30,7 +30,6 @@ else:
 
 
 _SHOWN = 20
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @command(
@@ -47,7 +46,7 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask.")
     help="Of files that metadata names with another scheme or authority.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would go, and remove nothing.")
-@_yes
+@yes_option
 def remove_orphan_files(
     settings: Settings,
     out: Output,
@@ -123,7 +122,7 @@ def check(settings: Settings, out: Output, *, table: str) -> None:
 
 @command("frazil --warehouse /data/lake repair db.trips --yes")
 @click.argument("table")
-@_yes
+@yes_option
 def repair(settings: Settings, out: Output, *, table: str, yes: bool) -> None:
     """Mend what a check finds: forget lost data files and statistics, correct sizes and counts.
 

@@ -60,11 +60,8 @@ def scan(
     # Spark takes seconds to start, and mistakes are told by now.
     with opened_scan(read) as query:
         names, rows = first_rows(query, limit, table=table)
-    if out.as_json:
-        out.document(rows)
-        return
     shown = {name: column_of(name, (row[name] for row in rows)) for name in names}
-    out.rows(rows, shown, nothing="no rows")
+    out.listing(rows, shown, nothing="no rows")
 
 
 @command(
@@ -84,7 +81,4 @@ def count(settings: Settings, out: Output, *, table: str, where: str | None, **m
     if found is None:
         with opened_scan(read) as query:
             found = query.count()
-    if out.as_json:
-        out.document({"table": table, "rows": found})
-    else:
-        click.echo(str(found))
+    out.print_done({"table": table, "rows": found}, str(found))

@@ -33,20 +33,13 @@ def compute_table_stats(
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     with opened_table(settings.table(table)) as opened:
         done = opened.maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=names)
-        if out.as_json:
-            counts = dict(done.distinct_counts)
-            out.document(
-                {
-                    "table": opened.name,
-                    "statistics_file": done.statistics_file,
-                    "distinct_counts": counts,
-                }
-            )
-            return
-    if done.file is None:
+    if out.as_json:
+        facts = {"statistics_file": done.statistics_file, "distinct_counts": done.distinct_counts}
+        out.document({"table": opened.name, **facts})
+    elif done.file is None:
         click.echo("nothing to count: the table has no snapshot")
-        return
-    out.pairs([("statistics file", done.statistics_file), *done.distinct_counts.items()])
+    else:
+        out.pairs([("statistics file", done.statistics_file), *done.distinct_counts.items()])
 
 
 @command(

@@ -131,8 +131,7 @@ class SqlCompleter(Completer):
             yield from ((f"system.{each}", "procedure") for each in procedures)
             return
         called = next((each.text.lower() for each in said if each.text in procedures), "")
-        for name in procedures.get(called, ()):
-            yield f"{name} => ", "argument"
+        yield from ((f"{name} => ", "argument") for name in procedures.get(called, ()))
 
 
 def _of_last_statement(words: Sequence[Word]) -> Sequence[Word]:

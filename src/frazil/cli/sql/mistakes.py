@@ -49,9 +49,7 @@ def said_of(error: BaseException, secrets: Mapping[str, str], names: Names) -> s
         lacking = _NO_TABLE.fullmatch(said) if isinstance(error, NoSuchTableError) else None
         return said if lacking is None else said + _hint(tuple(lacking[1].split(".")), names)
     lines = [one_line(line) for line in lines_for_people(text)]
-    kind = type(error).__name__
-    shown = "\n".join(lines[:_MOST_LINES])
-    return shown or kind
+    return "\n".join(lines[:_MOST_LINES]) or type(error).__name__
 
 
 def _unknown_to_spark(error: BaseException) -> Name | None:

@@ -115,9 +115,8 @@ def _distinct_names(names: Sequence[str]) -> Iterator[str]:
 
 def kind_of(type_name: str) -> Kind:
     """Return how a column of a type of Spark may be cut."""
-    if type_name in ("tinyint", "smallint", "int", "bigint", "float", "double"):
-        return "number"
-    if type_name.startswith("decimal"):
+    numbers = ("tinyint", "smallint", "int", "bigint", "float", "double")
+    if type_name in numbers or type_name.startswith("decimal"):
         return "number"
     if type_name in ("boolean", "date", "timestamp", "timestamp_ntz"):
         return "whole"

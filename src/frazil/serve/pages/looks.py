@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from functools import cache
 from typing import Final
 from urllib.parse import quote
@@ -16,15 +15,12 @@ from frazil.serve.calls import SEPARATOR, Call, namespace_of, table_name_of
 from frazil.serve.endpoints import Endpoint
 from frazil.serve.rights.access import ANYBODY, Principal
 from frazil.serve.service import ServedCatalog
-from frazil.storage.paths import redact
 from frazil.table.report.index import LakeIndex, index_page
 from frazil.table.report.lake import LakeEntry, Told, entries_of, matching_names, names_of
 from frazil.table.report.layout import Library, Surroundings, plotting_library, whole_page
 from frazil.table.report.page import report_page
 
-_LOG = logging.getLogger("frazil.serve")
 _HTML: Final = "text/html; charset=utf-8"
-_LONGEST_PAGE: Final = 9
 _NOT_FOUND: Final = frozenset({404})
 
 
@@ -35,7 +31,7 @@ def page_answer(html: str, status: int = 200, error: str | None = None) -> HttpA
 
 def show_index(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the tables and views that the client may read."""
-    query, number = call.query.get("q", "").strip(), _page_number(call)
+    query, number = call.query.get("q", "").strip(), call.number("page") or 1
     told, who = _error_message(served), call.principal
     names = names_of(served.catalog, told=told, may_read=who.may_read, may_see=who.may_see)
     tables, views = (matching_names(each, query) for each in (names.tables, names.views))
@@ -157,13 +153,6 @@ def _link(entry: LakeEntry) -> str | None:
     return None if entry.kind == "view" else address_of(entry.identifier)
 
 
-def _page_number(call: Call) -> int:
-    text = call.query.get("page", "1")
-    if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST_PAGE or int(text) < 1:
-        raise bad_request("page must be a number above 0")
-    return int(text)
-
-
 def _error_message(served: ServedCatalog) -> Told:
     """What clients are told of errors, as by an answer of the protocol; the log has the rest."""
     secrets = served.catalog.properties
@@ -172,9 +161,6 @@ def _error_message(served: ServedCatalog) -> Told:
         answer = answer_of_error(
             error, secrets=secrets, documented=_NOT_FOUND, may_have_taken_place=False
         )
-        if answer.status >= 500:
-            text = " ".join(redact(str(error), secrets).split())
-            _LOG.error("%s %s: %s", answer.status, type(error).__name__, text)
         return message_of(answer)
 
     return told_error

@@ -70,9 +70,8 @@ class Sessions:
         except (binascii.Error, ValueError):
             return None
         content, signature = held[:-_MAC], held[-_MAC:]
-        if len(held) != _BYTES or not hmac.compare_digest(self._signature(content), signature):
-            return None
-        if int.from_bytes(content[:_TIME], "big") <= time.time():
+        is_ours = len(held) == _BYTES and hmac.compare_digest(self._signature(content), signature)
+        if not is_ours or int.from_bytes(content[:_TIME], "big") <= time.time():
             return None
         return self._tokens.marked(content[_TIME:], self._key)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from frazil.serve.answers import HttpAnswer, HttpError, bad_request, forbidden
-from frazil.serve.calls import Call, query_of
+from frazil.serve.calls import Call, fields_of
 from frazil.serve.endpoints import Endpoint
 from frazil.serve.pages.looks import (
     INDEX,
@@ -22,10 +22,10 @@ from frazil.serve.pages.looks import (
 )
 from frazil.serve.pages.sessions import Sessions
 from frazil.serve.rights.access import Principal
-from frazil.serve.running.exchange import HttpRequest, TooLongError
+from frazil.serve.running.exchange import HttpRequest
 
 _LOOKS: Final = {"/": INDEX, "/table": TABLE}
-_LOGIN, _LOGOUT = "/login", "/logout"
+_LOGIN, _LOGOUT, _LIBRARY = "/login", "/logout", "/plotly-"
 _READING: Final = ("GET", "HEAD")
 _MOST_BYTES: Final = 16 << 10
 _SCRIPT: Final = "text/javascript; charset=utf-8"
@@ -63,11 +63,8 @@ class Site:
         """Whether a request is for a page or what belongs to it, and not for the protocol."""
         if request.method == "POST":
             return self.sessions is not None and request.path in (_LOGIN, _LOGOUT)
-        if request.method not in _READING:
-            return False
-        if request.path.startswith("/plotly-"):
-            return True
-        return request.path in (*_LOOKS, _LOGIN) and wants_page(request.headers)
+        is_look = request.path in (*_LOOKS, _LOGIN) and wants_page(request.headers)
+        return request.method in _READING and (is_look or request.path.startswith(_LIBRARY))
 
     async def answer(self, request: HttpRequest, who: list[str]) -> HttpAnswer:
         """Return the answer to a request that the site has.
@@ -92,13 +89,13 @@ class Site:
     async def _answer(self, request: HttpRequest, who: list[str]) -> HttpAnswer:
         if request.method == "POST":
             return await self._form(request)
-        if request.path.startswith("/plotly-"):
+        if request.path.startswith(_LIBRARY):
             return _library_answer(request.path.removeprefix("/"))
         if request.path == _LOGIN:
             return page_answer(login_page()) if self.sessions is not None else _see("./")
         principal = self._principal_of(request)
         who[0] = principal.name
-        call = Call(principal, query=query_of(request.query), headers=request.headers)
+        call = Call(principal, query=fields_of(request.query), headers=request.headers)
         return await self.work(_LOOKS[request.path], call)
 
     def _principal_of(self, request: HttpRequest) -> Principal:
@@ -112,11 +109,16 @@ class Site:
     async def _form(self, request: HttpRequest) -> HttpAnswer:
         assert self.sessions is not None
         require_same_site(request.headers)
-        is_secure = is_over_tls(request.scheme, request.headers)
-        body = await self._body(request)
+        # The browser speaks TLS, to this server or to a proxy before it. Who makes the header up
+        # changes its own cookie alone.
+        forwarded = request.headers.get("x-forwarded-proto", "").strip().lower()
+        is_secure = "https" in (request.scheme, forwarded)
+        body = await request.body(most=_MOST_BYTES, seconds=self.body_seconds, what="form")
         if request.path == _LOGOUT:
             return _see("./", self.sessions.end(is_secure=is_secure))
-        fields = form_of(request.headers, body)
+        if request.content_type != _FORM:
+            raise bad_request(f"the body must be of the type {_FORM}")
+        fields = fields_of(body, "the form")
         then = fields.get("then", "")
         cookie = self.sessions.begin(fields.get("token", "").strip(), is_secure=is_secure)
         if cookie is None:
@@ -125,23 +127,13 @@ class Site:
         # Only a table's page is gone to, never an address that the form holds.
         return _see(address_of(named_table(then)) if then else "./", cookie)
 
-    async def _body(self, request: HttpRequest) -> bytes:
-        try:
-            return await request.body(most=_MOST_BYTES, seconds=self.body_seconds)
-        except TooLongError:
-            text = f"a form may have {_MOST_BYTES} bytes at most"
-            raise bad_request(text, {"Connection": "close"}) from None
-        except TimeoutError:
-            text = f"the form did not come within {self.body_seconds:g} seconds"
-            raise bad_request(text, {"Connection": "close"}) from None
-
     @staticmethod
     def _login(request: HttpRequest) -> str:
         """The login in the place of a page, which is shown afterwards if it is a table's."""
-        if request.path not in _LOOKS or _LOOKS[request.path] is not TABLE:
+        if _LOOKS.get(request.path) is not TABLE:
             return login_page()
         try:
-            then = query_of(request.query).get("name", "")
+            then = fields_of(request.query).get("name", "")
             named_table(then)
         except HttpError:
             return login_page()
@@ -173,46 +165,18 @@ def wants_page(headers: Mapping[str, str]) -> bool:
     return page > 0 and page >= asked.get(_JSON, 0.0)
 
 
-def is_over_tls(scheme: str, headers: Mapping[str, str]) -> bool:
-    """Whether the browser speaks TLS, to this server or to a proxy before it."""
-    # Who makes this header up changes its own cookie alone.
-    return scheme == "https" or headers.get("x-forwarded-proto", "").strip().lower() == "https"
-
-
 def require_same_site(headers: Mapping[str, str]) -> None:
     """Check that a form was sent by a page of this server, as every browser tells.
 
     Raises:
         HttpError: it was sent by another one, or nothing tells.
     """
-    refused = forbidden("the form was not sent by a page of this server")
     site = headers.get("sec-fetch-site")
-    if site is not None and site != "same-origin":
-        raise refused
-    origin = headers.get("origin")
-    if origin is None:
-        if site is None:
-            raise refused
-        return
     # A form of another page cannot set the header of a proxy.
     hosts = {headers.get(name, "").strip().lower() for name in ("host", "x-forwarded-host")}
-    if site is None and _host_of(origin) not in hosts - {""}:
-        raise refused
-
-
-def form_of(headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-    """Return the fields of a form.
-
-    Raises:
-        HttpError: it is none.
-    """
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        raise bad_request(f"the body must be of the type {_FORM}")
-    try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
-    except ValueError:
-        raise bad_request("the form is not percent-encoded UTF-8") from None
-    return dict(pairs)
+    is_of_host = _host_of(headers.get("origin", "")) in hosts - {""}
+    if not (is_of_host if site is None else site == "same-origin"):
+        raise forbidden("the form was not sent by a page of this server")
 
 
 def _host_of(origin: str) -> str:

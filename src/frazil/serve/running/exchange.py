@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from frazil.serve.answers import HttpAnswer
+from frazil.serve.answers import HttpAnswer, bad_request
+
+CLOSE: Final = {"Connection": "close"}
+"""The headers of an answer after which the connection ends."""
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -16,10 +19,6 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 class DisconnectedError(Exception):
     """The client has gone before its request was complete."""
-
-
-class TooLongError(Exception):
-    """The body has more bytes than it may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +57,42 @@ class HttpRequest:
             scope.get("scheme", "http"),
         )
 
-    async def body(self, *, most: int, seconds: float) -> bytes:
+    @property
+    def content_type(self) -> str:
+        """The type of the body, without its parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def body(self, *, most: int, seconds: float, what: str = "body") -> bytes:
         """Return the body.
 
+        Args:
+            most: how many bytes it may have.
+            seconds: so long it may take to come.
+            what: what it is called in errors.
+
         Raises:
-            TooLongError: it has more than `most` bytes.
-            TimeoutError: it did not come within the time.
+            HttpError: it is longer, or does not come in time.
             DisconnectedError: the client has gone.
         """
+        too_long = bad_request(f"a {what} may have {most} bytes at most", CLOSE)
+        length = self.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > most:
+            raise too_long
         content = bytearray()
-        async with asyncio.timeout(seconds):
-            while True:
-                message = await self.receive()
-                if message["type"] == "http.disconnect":
-                    raise DisconnectedError
-                content += message.get("body", b"")
-                if len(content) > most:
-                    raise TooLongError
-                if not message.get("more_body", False):
-                    return bytes(content)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise DisconnectedError
+                    content += message.get("body", b"")
+                    if len(content) > most:
+                        raise too_long
+                    if not message.get("more_body", False):
+                        return bytes(content)
+        except TimeoutError:
+            text = f"the {what} did not come within {seconds:g} seconds"
+            raise bad_request(text, CLOSE) from None
 
 
 async def send_answer(answer: HttpAnswer, send: Send) -> None:
@@ -86,7 +102,9 @@ async def send_answer(answer: HttpAnswer, send: Send) -> None:
         for name, value in answer.headers.items()
     ]
     if answer.body is not None:
-        headers.append((b"content-type", answer.content_type.encode()))
-        headers.append((b"content-length", str(len(answer.body)).encode()))
+        headers += [
+            (b"content-type", answer.content_type.encode()),
+            (b"content-length", str(len(answer.body)).encode()),
+        ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body or b""})

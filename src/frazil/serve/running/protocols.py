@@ -15,7 +15,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from frazil.serve.answers import HttpAnswer, bad_request, error_answer
-from frazil.serve.running.exchange import Receive, Send, send_answer
+from frazil.serve.running.exchange import CLOSE, Receive, Send, send_answer
 
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -28,14 +28,13 @@ LONGEST_HEAD: Final = 64 << 10
 _LOG: Final = logging.getLogger("frazil.serve")
 _CLOSING_SECONDS: Final = 1.0
 _HEAD_END: Final = b"\r\n\r\n"
-_CLOSE: Final = {"Connection": "close"}
-_TOO_LONG: Final = bad_request(f"a head may have {LONGEST_HEAD} bytes at most", _CLOSE).answer
-_NO_HTTP: Final = bad_request("the request is not of HTTP/1.1", _CLOSE).answer
+_TOO_LONG: Final = bad_request(f"a head may have {LONGEST_HEAD} bytes at most", CLOSE).answer
+_NO_HTTP: Final = bad_request("the request is not of HTTP/1.1", CLOSE).answer
 _BUSY: Final = error_answer(
     503,
     "ServiceUnavailableException",
     "the server has as many connections as it takes",
-    {"Retry-After": "1", **_CLOSE},
+    {"Retry-After": "1", **CLOSE},
 )
 
 

@@ -218,25 +218,18 @@ class _Reader:
         """The column of a term; None where the term is a function of one."""
         if isinstance(term, str):
             return self._reference_by_name(term)
-        if not isinstance(term, dict):
+        if not _is_term(term):
             raise PredicateError("a filter names a column by its name or by a reference")
-        if term.get("type") == "reference":
-            return self._reference(term)
-        if term.get("type") in ("transform", "apply"):
-            return None
-        raise PredicateError("a filter names a column by its name or by a reference")
+        return self._reference(term) if term["type"] == "reference" else None
 
     def _reference(self, term: dict[str, Any]) -> BoundRef:
         name = term.get("name", term.get("term"))
         if isinstance(name, str):
             return self._reference_by_name(name)
         field_id = term.get("id")
-        if isinstance(field_id, int) and self._is_known(field_id):
+        if isinstance(field_id, int) and self.schema.field_or_none(field_id) is not None:
             return self._field_ref(field_id)
         raise PredicateError("a reference of the filter names no column")
-
-    def _is_known(self, field_id: int) -> bool:
-        return self.schema.field_or_none(field_id) is not None
 
     def _reference_by_name(self, name: str) -> BoundRef:
         field = self.schema.field_or_none(name, case_sensitive=self.case_sensitive)

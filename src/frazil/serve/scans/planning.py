@@ -33,8 +33,8 @@ from frazil.planning.deletes.index import POSITION_DELETES
 from frazil.planning.frames import unpack_partitions
 from frazil.planning.plan import plan
 from frazil.planning.scan_plan import ScanPlan
-from frazil.serve.answers import HttpAnswer, HttpError, bad_request, ok
-from frazil.serve.calls import Call, reading_request
+from frazil.serve.answers import HttpAnswer, HttpError, ok
+from frazil.serve.calls import Call, flag_in, reading_request
 from frazil.serve.scans.filters import filter_of
 from frazil.serve.service import ServedCatalog
 from frazil.storage.avro.columns import BOUNDS, value_column
@@ -82,8 +82,7 @@ def plan_scan(served: ServedCatalog, call: Call) -> HttpAnswer:
 
 def fetch_tasks(served: ServedCatalog, call: Call) -> HttpAnswer:
     """Answer with the files that a plan task stands for."""
-    body = call.body()
-    with reading_request():
+    with call.reading_body() as body:
         text = body.string("plan-task")
     table = served.catalog.load_table(call.table)
     scan, start, stop = _of_task_text(text, table.metadata)
@@ -118,8 +117,8 @@ def _scan_of(body: JsonObject, metadata: TableMetadata) -> _Scan:
         snapshot_id=chosen,
         start_id=start_id,
         filter=body.fields.get("filter"),
-        case_sensitive=_flag(body, "case-sensitive", default=True),
-        by_snapshot=_flag(body, "use-snapshot-schema", default=False),
+        case_sensitive=flag_in(body, "case-sensitive", default=True),
+        by_snapshot=flag_in(body, "use-snapshot-schema"),
         fields=body.strings("stats-fields") if "stats-fields" in body else (),
     )
 
@@ -139,13 +138,13 @@ def _plan_of_scan(
         found = plan(
             metadata, snapshot, io, where=where.where, schema=schema, statistics=statistics
         )
-        return found, where.is_exact, ids
-    between = snapshot_range(
-        metadata, from_snapshot_id=scan.start_id, to_snapshot_id=scan.snapshot_id
-    )
-    found = appended_files(
-        metadata, between.snapshots, io, where=where.where, schema=schema, statistics=statistics
-    )
+    else:
+        between = snapshot_range(
+            metadata, from_snapshot_id=scan.start_id, to_snapshot_id=scan.snapshot_id
+        )
+        found = appended_files(
+            metadata, between.snapshots, io, where=where.where, schema=schema, statistics=statistics
+        )
     return found, where.is_exact, ids
 
 
@@ -194,8 +193,7 @@ def _task_text(metadata: TableMetadata, scan: _Scan, start: int, stop: int) -> s
         "from": start,
         "to": stop,
     }
-    packed = zlib.compress(json.dumps(content).encode())
-    return base64.urlsafe_b64encode(packed).decode()
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(content).encode())).decode()
 
 
 def _of_task_text(text: str, metadata: TableMetadata) -> tuple[_Scan, int, int]:
@@ -212,8 +210,8 @@ def _of_task_text(text: str, metadata: TableMetadata) -> tuple[_Scan, int, int]:
             snapshot_id=fields.optional_snapshot_id("snapshot"),
             start_id=fields.optional_snapshot_id("start"),
             filter=fields.fields.get("filter"),
-            case_sensitive=_flag(fields, "case", default=True),
-            by_snapshot=_flag(fields, "by-snapshot", default=False),
+            case_sensitive=flag_in(fields, "case", default=True),
+            by_snapshot=flag_in(fields, "by-snapshot"),
             fields=fields.strings("fields"),
         )
     except (binascii.Error, zlib.error, ValueError, RecursionError):
@@ -231,15 +229,6 @@ def _no_such_task() -> HttpError:
     return HttpError(
         404, "NoSuchPlanTaskException", "there is no such plan task: plan the scan again"
     )
-
-
-def _flag(body: JsonObject, name: str, *, default: bool) -> bool:
-    value = body.fields.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise bad_request(f"{name} must be true or false")
-    return value
 
 
 STATISTICS: Final = (
@@ -278,19 +267,15 @@ def scan_tasks(
     deletes = plan.deletes.filter(pl.col("delete").is_in(used.implode())).sort("delete")
     types = {i: f.field_type for i in statistics if (f := plan.schema.field_or_none(i))}
     tasks = []
-    whole = plan.files["all_rows_match"].to_list()
-    ordinals = plan.files["ordinal"].to_list()
     data = _files(metadata, plan.schema, plan.files, _OPTIONAL)
-    for row, file, ordinal, matches in zip(
-        plan.files.iter_rows(named=True), data, ordinals, whole, strict=True
-    ):
+    for row, file in zip(plan.files.iter_rows(named=True), data, strict=True):
         task: dict[str, Any] = {
             "data-file": {"content": "data", **file, **_statistics_of(row, types)}
         }
-        if ordinal in references:
-            task["delete-file-references"] = references[ordinal]
+        if row["ordinal"] in references:
+            task["delete-file-references"] = references[row["ordinal"]]
         # Without a residual the client tests the rows by its own filter.
-        if matches and is_exact:
+        if row["all_rows_match"] and is_exact:
             task["residual-filter"] = True
         tasks.append(task)
     return {"file-scan-tasks": tasks, "delete-files": _delete_files(metadata, plan, deletes)}
@@ -325,9 +310,8 @@ def _files(
             "file-size-in-bytes": row["file_size_in_bytes"],
             "record-count": row["record_count"],
         }
-        for name in optional:
-            if row[name] is not None:
-                found[name.replace("_", "-")] = row[name]
+        stated = [name for name in optional if row[name] is not None]
+        found |= {name.replace("_", "-"): row[name] for name in stated}
         if row["key_metadata"] is not None:
             found["key-metadata"] = row["key_metadata"].hex().upper()
         yield found
@@ -353,14 +337,12 @@ def _partitions(metadata: TableMetadata, schema: Schema, files: pl.DataFrame) ->
 def _statistics_of(row: Mapping[str, Any], types: Mapping[int, IcebergType]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in STATISTICS:
-        keys, values = [], []
-        for field_id, kind in types.items():
-            value = row.get(value_column(name, field_id))
-            if value is not None:
-                keys.append(field_id)
-                values.append(_json(kind, from_bytes(kind, value)) if name in BOUNDS else value)
-        if keys:
-            found[name.replace("_", "-")] = {"keys": keys, "values": values}
+        stated = {i: row.get(value_column(name, i)) for i in types}
+        known: dict[int, Any] = {i: value for i, value in stated.items() if value is not None}
+        if name in BOUNDS:
+            known = {i: _json(types[i], from_bytes(types[i], each)) for i, each in known.items()}
+        if known:
+            found[name.replace("_", "-")] = {"keys": [*known], "values": [*known.values()]}
     return found
 
 

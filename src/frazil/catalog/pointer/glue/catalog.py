@@ -231,8 +231,7 @@ class GlueCatalog(RecordCatalog[GlueNamespaces]):
         name = parse_table_identifier(identifier)
         require_folder_names(name)
         with contextlib.suppress(NoSuchNamespaceError):
-            properties = self._namespaces.properties_of(name[:-1])
-            if location := properties.get("location"):
+            if location := self._namespaces.properties_of(name[:-1]).get("location"):
                 return self._in_location(location, name)
         return self._in_warehouse(name, f"{'.'.join(name[:-1])}.db", name[-1])
 

@@ -263,9 +263,7 @@ def _session(boto3: Any, settings: GlueSettings) -> Any:
         aws_secret_access_key=None if keys is None else keys.secret_access_key,
         aws_session_token=None if keys is None else keys.session_token,
     )
-    if settings.role is None:
-        return session
-    return _in_role(boto3, session, settings, settings.role)
+    return session if settings.role is None else _in_role(boto3, session, settings, settings.role)
 
 
 def _in_role(boto3: Any, session: Any, settings: GlueSettings, role: AssumedRole) -> Any:

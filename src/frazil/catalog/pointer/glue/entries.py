@@ -24,7 +24,8 @@ PREVIOUS_METADATA_LOCATION: Final = "previous_metadata_location"
 _ICEBERG: Final = "ICEBERG"
 _EXTERNAL: Final = "EXTERNAL_TABLE"
 _DESCRIPTION: Final = "comment"
-_LOCATION: Final = "location"
+_NAMED: Final = {"Description": _DESCRIPTION, "LocationUri": "location"}
+"""What Glue has a field for, and the properties of namespaces that say it."""
 _FORMAT_PARAMETERS: Final = (TABLE_TYPE, "spark.sql.sources.provider", "classification")
 _PLACES: Final = tuple(
     each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
@@ -108,19 +109,15 @@ def database_input(
 ) -> dict[str, Any]:
     """Return the input of a database with these properties; what Glue itself set is kept."""
     kept = {key: before[key] for key in _DATABASE_INPUT if before and before.get(key)}
-    named = {"Description": _DESCRIPTION, "LocationUri": _LOCATION}
-    own = {key: properties[each] for key, each in named.items() if each in properties}
-    rest = {key: value for key, value in properties.items() if key not in named.values()}
+    own = {key: properties[each] for key, each in _NAMED.items() if each in properties}
+    rest = {key: value for key, value in properties.items() if key not in _NAMED.values()}
     return {**kept, "Name": name, **own, "Parameters": rest}
 
 
 def database_properties(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the properties of a database that Glue tells of."""
-    found = dict(answer.get("Parameters") or {})
-    for key, name in (("LocationUri", _LOCATION), ("Description", _DESCRIPTION)):
-        if answer.get(key) is not None:
-            found[name] = answer[key]
-    return found
+    own = {name: answer[key] for key, name in _NAMED.items() if answer.get(key) is not None}
+    return {**(answer.get("Parameters") or {}), **own}
 
 
 def glue_type(iceberg: IcebergType) -> str:
@@ -157,8 +154,8 @@ def _columns(metadata: TableMetadata, comments: Mapping[str, str]) -> list[dict[
     former = (each for each in metadata.schemas if each.schema_id != current.schema_id)
     for schema in (current, *former):
         for column in schema.fields:
-            is_current = schema is current
-            found.setdefault(column.name, _column(column, comments, is_current=is_current))
+            made = _column(column, comments, is_current=schema is current)
+            found.setdefault(column.name, made)
     return list(found.values())
 
 

@@ -124,18 +124,9 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
         with self._hold_lock(table) as lock:
             record = self._record_at(table)
             require_external(record, old)
-            identity = identity_of(record)
-            record.dbName, record.tableName = new
-            sending = Sending()
-            alter = Alter(self._metastores, old, record, table.metadata_location, lock, sending)
+            properties = table.metadata.properties
             try:
-                Change(
-                    f"the rename of {shown(old)} to {shown(new)}",
-                    alter.send,
-                    alter.send_again,
-                    lambda: self._is_renamed(identity, old, new),
-                    table.metadata.properties,
-                ).carry_out(sending)
+                self._send_rename(record, old, new, table.metadata_location, lock, properties)
             except ValidationError:
                 # Hive answers in this way whatever it was that came between.
                 if find_record(self._metastores, new) is not None:
@@ -229,25 +220,51 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
         if record is None:
             raise self._no_table(name)
         pointer_of(record, name)
+        try:
+            self._send_drop(record, name, self.properties)
+        except NoSuchTableError:
+            raise self._no_table(name) from None
+
+    # -- changes of records ----------------------------------------------------------------------
+
+    def _send_rename(
+        self,
+        record: Any,
+        old: Identifier,
+        new: Identifier,
+        location: str,
+        lock: HeldLock | None,
+        properties: Mapping[str, str],
+    ) -> None:
+        """Give the record of a table or view another name, if it still points to the location."""
+        identity = identity_of(record)
+        record.dbName, record.tableName = new
         sending = Sending()
+        alter = Alter(self._metastores, old, record, location, lock, sending)
+        Change(
+            f"the rename of {shown(old)} to {shown(new)}",
+            alter.send,
+            alter.send_again,
+            lambda: self._is_renamed(identity, old, new),
+            properties,
+        ).carry_out(sending)
+
+    def _send_drop(self, record: Any, name: Identifier, properties: Mapping[str, str]) -> None:
+        """Remove the record of a table or view."""
+        identity, sending = identity_of(record), Sending()
 
         def send() -> None:
             self._metastores.change(
                 lambda client: client.drop_table(name[0], name[1], False), sending
             )
 
-        try:
-            Change(
-                f"the drop of {shown(name)}",
-                send,
-                send,
-                lambda: not self._has_identity(name, identity_of(record)),
-                self.properties,
-            ).carry_out(sending)
-        except NoSuchTableError:
-            raise self._no_table(name) from None
-
-    # -- changes of records ----------------------------------------------------------------------
+        Change(
+            f"the drop of {shown(name)}",
+            send,
+            send,
+            lambda: not self._has_identity(name, identity),
+            properties,
+        ).carry_out(sending)
 
     def _send_new_record(
         self,
@@ -295,8 +312,7 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
         return record
 
     def _took_place(self, base: LoadedTable | None, table: LoadedTable) -> bool | None:
-        race = PointerRace(base, table, lambda: self._find(table.identifier))
-        return race.took_place(self.io)
+        return PointerRace(base, table, lambda: self._find(table.identifier)).took_place(self.io)
 
     def _is_renamed(
         self, identity: tuple[Any, ...], old: Identifier, new: Identifier
@@ -341,22 +357,9 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
 
     def drop_view(self, identifier: str | Sequence[str]) -> None:
         name = parse_table_identifier(identifier)
-        identity = identity_of(self._view_record(name))
-        sending = Sending()
-
-        def send() -> None:
-            self._metastores.change(
-                lambda client: client.drop_table(name[0], name[1], False), sending
-            )
-
+        record = self._view_record(name)
         with self._naming_views(name):
-            Change(
-                f"the drop of {shown(name)}",
-                send,
-                send,
-                lambda: not self._has_identity(name, identity),
-                {},
-            ).carry_out(sending)
+            self._send_drop(record, name, {})
 
     def rename_view(self, source: str | Sequence[str], target: str | Sequence[str]) -> None:
         old, new = parse_table_identifier(source), parse_table_identifier(target)
@@ -366,18 +369,8 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
         self._require_free(new)
         with self._locked_view(view) as lock, self._naming_views(old):
             record = self._view_record_at(view)
-            identity = identity_of(record)
-            record.dbName, record.tableName = new
-            sending = Sending()
-            alter = Alter(self._metastores, old, record, view.metadata_location, lock, sending)
             try:
-                Change(
-                    f"the rename of {shown(old)} to {shown(new)}",
-                    alter.send,
-                    alter.send_again,
-                    lambda: self._is_renamed(identity, old, new),
-                    {},
-                ).carry_out(sending)
+                self._send_rename(record, old, new, view.metadata_location, lock, {})
             except ValidationError:
                 # Hive answers in this way whatever it was that came between.
                 self._require_free(new)
@@ -427,10 +420,8 @@ class HiveCatalog(PointerViewMethods, RecordCatalog[HiveNamespaces]):
                     raise CommitFailedError(f"another writer has replaced {what}: {reason}")
         return view
 
-    @contextmanager
-    def _locked_view(self, base: LoadedView) -> Iterator[HeldLock]:
-        with self._locks.hold(base.identifier, lambda: self._view_record_at(base)) as lock:
-            yield lock
+    def _locked_view(self, base: LoadedView) -> contextlib.AbstractContextManager[HeldLock]:
+        return self._locks.hold(base.identifier, lambda: self._view_record_at(base))
 
     def _view_took_place(self, base: LoadedView | None, view: LoadedView) -> bool | None:
         record = find_record(self._metastores, view.identifier)

@@ -212,12 +212,9 @@ class Metastores:
                     client = self._service.Client(TBinaryProtocolAccelerated(transport))
                     if self._settings.user is not None:
                         client.set_ugi(self._settings.user, list(self._settings.groups))
-            except AccessDeniedError as error:
+            except (AccessDeniedError, *_BROKEN) as error:
                 failures.append(f"{address}: {error}")
-                is_denied = True
-                continue
-            except _BROKEN as error:
-                failures.append(f"{address}: {error}")
+                is_denied |= isinstance(error, AccessDeniedError)
                 continue
             self._address = address
             return MetastoreConnection(address, client, transport)

@@ -183,13 +183,11 @@ def _advice_for(error: BaseException) -> str:
 
 
 def _reason_of(error: BaseException) -> str:
-    message, _ = _cause(error)
-    return message
+    return _cause(error)[0]
 
 
 def _code(error: BaseException) -> int:
-    _, code = _cause(error)
-    return code
+    return _cause(error)[1]
 
 
 def _cause(error: BaseException) -> tuple[str, int]:

@@ -201,10 +201,10 @@ def _is_same_value(key: str, one: str, other: str | None) -> bool:
 
 
 def _properties(database: Any) -> dict[str, str]:
-    types = thrift_types()
     found = dict(database.parameters or {})
     named = {LOCATION: database.locationUri, COMMENT: database.description}
     if database.ownerName:
         named[OWNER] = database.ownerName
-        named[OWNER_TYPE] = types.PrincipalType._VALUES_TO_NAMES.get(database.ownerType)
+        names = thrift_types().PrincipalType._VALUES_TO_NAMES
+        named[OWNER_TYPE] = names.get(database.ownerType)
     return found | {key: value for key, value in named.items() if value is not None}

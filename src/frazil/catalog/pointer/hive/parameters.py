@@ -35,8 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 def engine_enabled(properties: Mapping[str, str], form: TableForm) -> bool:
     """Whether Hive reads the table: the table's own property, else the catalog's."""
-    own = Property("engine.hive.enabled", FLAG, form.engine_enabled)
-    return own.of_or_default(properties)
+    return Property("engine.hive.enabled", FLAG, form.engine_enabled).of_or_default(properties)
 
 
 def lock_enabled(properties: Mapping[str, str], form: TableForm) -> bool:

@@ -47,8 +47,7 @@ def find_record(metastores: Metastores, name: Identifier) -> Any | None:
     """
     if len(name) != 2:
         return None
-    types = thrift_types()
-    asked = types.GetTableRequest(dbName=name[0], tblName=name[1])
+    asked = thrift_types().GetTableRequest(dbName=name[0], tblName=name[1])
     found = metastores.find(lambda client: client.get_table_req(asked))
     return None if found is None else found.table
 
@@ -194,9 +193,13 @@ def _descriptor(
     schema: Schema, location: str, form: TableForm, formats: tuple[str, str, str]
 ) -> Any:
     types = thrift_types()
-    columns = hive_columns(schema, hive2_compatible=form.hive2_compatible)
     return types.StorageDescriptor(
-        cols=[types.FieldSchema(*column) for column in columns],
+        cols=[
+            types.FieldSchema(
+                each.name, hive_type(each.field_type, form.hive2_compatible), each.doc
+            )
+            for each in schema.fields
+        ],
         location=location,
         inputFormat=formats[0],
         outputFormat=formats[1],
@@ -207,19 +210,10 @@ def _descriptor(
 # -- columns ---------------------------------------------------------------------------------------
 
 
-def hive_columns(schema: Schema, *, hive2_compatible: bool) -> list[tuple[str, str, str | None]]:
-    """Return name, type and comment of each column.
-
-    `hive2_compatible` is without ``timestamp with local time zone``, which Hive 2 does not know.
-    """
-    return [
-        (field.name, hive_type(field.field_type, hive2_compatible), field.doc)
-        for field in schema.fields
-    ]
-
-
 def hive_type(value_type: IcebergType, hive2_compatible: bool) -> str:
     """Return the text of a type.
+
+    `hive2_compatible` is without ``timestamp with local time zone``, which Hive 2 does not know.
 
     >>> hive_type(ListType(1, LongType()), False)
     'array<bigint>'

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -62,6 +62,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.format.metadata import TableMetadata
+from frazil.format.properties.kinds import FLAG, Property
 from frazil.storage.files import FileIO
 
 # Requests noted in the transactions of their changes. The table is Frazil's own, beside the two
@@ -135,6 +136,8 @@ def request_log(database: Database, catalog_name: str, *, may_make: bool) -> Req
 
 
 _MAKE_ATTEMPTS = 3
+_ECHO: Final = Property("echo", FLAG, default=False)
+_MAKES: Final = Property("init_catalog_tables", FLAG, default=True)
 
 
 class SqlCatalog(PointerViewMethods, CommitsTogether):
@@ -156,14 +159,14 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
     property_names: ClassVar[frozenset[str] | None] = frozenset(
         {
             "uri",
-            "echo",
-            "init_catalog_tables",
+            _ECHO.name,
+            _MAKES.name,
             "schema_version",
             "jdbc.schema-version",
             "jdbc.user",
             "jdbc.password",
-            CONNECT_TIMEOUT,
-            STATEMENT_TIMEOUT,
+            CONNECT_TIMEOUT.name,
+            STATEMENT_TIMEOUT.name,
         }
     )
 
@@ -174,7 +177,7 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
         self._database = Database(
             database_url(properties),
             limits=TimeLimits.from_properties(properties),
-            echo=_flag(properties, "echo", default=False),
+            echo=_ECHO.of(properties),
         )
         self._namespaces = SqlNamespaces(self._database, name, status_checks=self.properties)
         self._typed_rows = self._prepare_tables()
@@ -195,8 +198,7 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
         return super().can(capability) and (capability != Capability.VIEWS or self._typed_rows)
 
     def request_log(self) -> RequestLog | None:
-        makes = _flag(self.properties, "init_catalog_tables", default=True)
-        return request_log(self._database, self.name, may_make=makes)
+        return request_log(self._database, self.name, may_make=_MAKES.of(self.properties))
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -237,10 +239,10 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
 
     def default_table_location(self, identifier: str | Sequence[str]) -> str:
         name = parse_table_identifier(identifier)
-        if self.namespace_exists(name[:-1]):
-            properties = self.load_namespace_properties(name[:-1])
-            if location := properties.get("location"):
-                return self._in_location(location, name)
+        is_there = self.namespace_exists(name[:-1])
+        properties = self.load_namespace_properties(name[:-1]) if is_there else {}
+        if location := properties.get("location"):
+            return self._in_location(location, name)
         return self._in_warehouse(name, *name)
 
     def catalog_names(self) -> list[str]:
@@ -315,7 +317,7 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
         return typed
 
     def _make_tables(self) -> bool:
-        if not _flag(self.properties, "init_catalog_tables", default=True):
+        if not _MAKES.of(self.properties):
             raise ConfigurationError(
                 f"the database {self._database.shown_url} holds no catalog and "
                 f"init_catalog_tables is false"
@@ -395,14 +397,12 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
 
     def _view_took_place(self, base: LoadedView | None, view: LoadedView) -> bool | None:
         """Whether the view's pointer was moved, or made, by a transaction without an answer."""
-
         row = self._view_rows.settled_pointers(view.identifier, is_new=base is None)
         pointers = None if row is None else (row.location, row.previous)
         answer = ViewRace(base, view, pointers).took_place(self.io)
-        if answer is True or not self._view_rows.is_named(view.metadata_location):
-            return answer
         # A row of another name: somebody has renamed the view since.
-        return True
+        is_named = self._view_rows.is_named
+        return answer if answer is True or not is_named(view.metadata_location) else True
 
     # -- errors ----------------------------------------------------------------------------------
 
@@ -421,17 +421,7 @@ class SqlCatalog(PointerViewMethods, CommitsTogether):
 
     def _require_typed_rows(self) -> None:
         if not self._typed_rows:
-            raise self._no_views()
-
-    def _no_views(self) -> UnsupportedError:
-        return UnsupportedError(
-            f"the catalog {self.name} has no views: its database has no column for the type of a "
-            f"row (schema V0); set jdbc.schema-version to V1, which adds it"
-        )
-
-
-def _flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
-    value = str(properties.get(name, default)).lower()
-    if value not in ("true", "false"):
-        raise ConfigurationError(f"the property {name} must be true or false, not {value!r}")
-    return value == "true"
+            raise UnsupportedError(
+                f"the catalog {self.name} has no views: its database has no column for the type of "
+                f"a row (schema V0); set jdbc.schema-version to V1, which adds it"
+            )

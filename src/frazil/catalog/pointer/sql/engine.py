@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
@@ -15,10 +15,12 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from frazil.errors import ConfigurationError
+from frazil.format.properties.kinds import LONG_MAX, Property, whole_number
 
 WRITES = "frazil_writes"
-CONNECT_TIMEOUT = "sql.connect-timeout-ms"
-STATEMENT_TIMEOUT = "sql.statement-timeout-ms"
+_MILLISECONDS: Final = whole_number("milliseconds", largest=LONG_MAX)
+CONNECT_TIMEOUT: Final = Property("sql.connect-timeout-ms", _MILLISECONDS, 30_000)
+STATEMENT_TIMEOUT: Final = Property("sql.statement-timeout-ms", _MILLISECONDS, 60_000)
 _SHORTEST_CONNECT_SECONDS = 2
 _KEPT_CONNECTIONS = 12
 _WITHOUT_END_SECONDS = 1_000_000
@@ -40,16 +42,13 @@ class TimeLimits:
         statement_ms: until a statement, a COMMIT among them, is answered.
     """
 
-    connect_ms: int = 30_000
-    statement_ms: int = 60_000
+    connect_ms: int = CONNECT_TIMEOUT.default
+    statement_ms: int = STATEMENT_TIMEOUT.default
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TimeLimits:
         """The catalog's ``sql.connect-timeout-ms`` and ``sql.statement-timeout-ms``."""
-        return cls(
-            _milliseconds(properties, CONNECT_TIMEOUT, cls().connect_ms),
-            _milliseconds(properties, STATEMENT_TIMEOUT, cls().statement_ms),
-        )
+        return cls(CONNECT_TIMEOUT.of(properties), STATEMENT_TIMEOUT.of(properties))
 
 
 def database_url(properties: Mapping[str, str]) -> URL:
@@ -177,14 +176,3 @@ def _make_folder_of(database: str) -> None:
         raise ConfigurationError(
             f"cannot make the folder {folder} of the catalog: {error.strerror}"
         ) from None
-
-
-def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal():
-        raise ConfigurationError(
-            f"the property {name} must be a whole number of milliseconds, not {text!r}"
-        )
-    return int(text)

@@ -70,7 +70,7 @@ class SqlNamespaces:
         def work(connection: Connection) -> None:
             if not self.is_stored(connection, text):
                 raise self.missing_error(levels)
-            if inside := self._one_inside(connection, text):
+            if inside := self._one_found(connection, text, _is_below):
                 raise NamespaceNotEmptyError(
                     f"the namespace {shown(levels)} is not empty: it holds {inside}"
                 )
@@ -164,17 +164,7 @@ class SqlNamespaces:
 
     def is_stored(self, connection: Connection, text: str) -> bool:
         """Whether the namespace was made or something lies in it."""
-        for query in (
-            select(TABLES.c.table_name).where(
-                self._tables_here(), _is_same_or_below(TABLES.c.table_namespace, text)
-            ),
-            select(NAMESPACE_PROPERTIES.c.namespace).where(
-                self._properties_here(), _is_same_or_below(NAMESPACE_PROPERTIES.c.namespace, text)
-            ),
-        ):
-            if connection.execute(query.limit(1)).first() is not None:
-                return True
-        return False
+        return self._one_found(connection, text, _is_same_or_below) is not None
 
     def hold_name(self, connection: Connection, name: Identifier) -> None:
         """Wait for others who give the name to a table or a namespace, until the transaction ends.
@@ -254,13 +244,19 @@ class SqlNamespaces:
                 ],
             )
 
-    def _one_inside(self, connection: Connection, text: str) -> str | None:
+    def _one_found(
+        self,
+        connection: Connection,
+        text: str,
+        is_counted: Callable[[ColumnElement[str], str], ColumnElement[bool]],
+    ) -> str | None:
+        """A table in the namespace or below it, or a namespace that is counted."""
         for query in (
             select(TABLES.c.table_name).where(
                 self._tables_here(), _is_same_or_below(TABLES.c.table_namespace, text)
             ),
             select(NAMESPACE_PROPERTIES.c.namespace).where(
-                self._properties_here(), _is_below(NAMESPACE_PROPERTIES.c.namespace, text)
+                self._properties_here(), is_counted(NAMESPACE_PROPERTIES.c.namespace, text)
             ),
         ):
             if (found := connection.scalars(query.limit(1)).first()) is not None:

@@ -75,9 +75,7 @@ class TimedTransport(httpx.BaseTransport):
 
     def _pool(self, url: httpx.URL) -> httpcore.ConnectionPool:
         found = self._by_proxy.get(url.scheme) or self._by_proxy.get("all")
-        if found is None or proxy_bypass(url.netloc.decode("ascii")):
-            return self._direct
-        return found
+        return self._direct if found is None or proxy_bypass(url.netloc.decode("ascii")) else found
 
     def _proxy_pools(self, proxies: Mapping[str, str]) -> dict[str, httpcore.ConnectionPool]:
         return {

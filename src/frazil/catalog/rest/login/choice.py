@@ -55,10 +55,11 @@ def authenticator_of(
 ) -> Authenticator:
     """Return the login that the properties mean."""
     kind = properties.get("auth.type")
-    if kind is None:
-        found = _by_token(uri, properties, transport)
-    else:
-        found = _by_type(kind.lower(), properties, transport)
+    found = (
+        _by_token(uri, properties, transport)
+        if kind is None
+        else _by_type(kind.lower(), properties, transport)
+    )
     return SigV4Authenticator(properties, found) if SIGV4.of(properties) else found
 
 

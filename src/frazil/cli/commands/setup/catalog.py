@@ -34,7 +34,7 @@ from frazil.catalog.keyring_secrets import (
     with_names,
 )
 from frazil.catalog.kinds import IMPLEMENTATION
-from frazil.cli.app import Settings, can_ask, command, confirm, main, pairs_of
+from frazil.cli.app import Settings, can_ask, command, confirm, main, pairs_of, yes_option
 from frazil.cli.layout import TextColumn
 from frazil.cli.output import Output
 from frazil.errors import ConfigurationError, UnsupportedError
@@ -50,9 +50,6 @@ def catalog_group() -> None:
 def list_catalogs(settings: Settings, out: Output) -> None:
     """List the catalogs of the environment and the file."""
     rows = [_description(name) for name in configured_names()]
-    if out.as_json:
-        out.document(rows)
-        return
     columns = {
         "name": TextColumn("name"),
         "type": TextColumn("type"),
@@ -60,15 +57,12 @@ def list_catalogs(settings: Settings, out: Output) -> None:
         "warehouse": TextColumn("warehouse", "path"),
         "from": TextColumn("from", "path"),
     }
-    shown = [
-        {
-            **row["properties"],
-            **{key: row[key] for key in ("name", "type")},
-            "from": " and ".join(row["from"]),
-        }
-        for row in rows
-    ]
-    out.rows(shown, columns, nothing="no catalog is configured")
+
+    def shown(row: dict[str, Any]) -> dict[str, Any]:
+        own = {"name": row["name"], "type": row["type"], "from": " and ".join(row["from"])}
+        return {**row["properties"], **own}
+
+    out.listing(rows, columns, nothing="no catalog is configured", shown=shown)
 
 
 @command(
@@ -154,7 +148,7 @@ def test(settings: Settings, out: Output, *, name: str | None) -> None:
 
 @command("frazil catalog remove prod --yes", name="remove", group=catalog_group)
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def remove(settings: Settings, out: Output, *, name: str, yes: bool) -> None:
     """Take a catalog out of the file and the keyring; its tables stay as they are."""
     file = _file()
