@@ -17,7 +17,6 @@ from catalog_cases import (
     opened,
     place_of,
     properties_of,
-    rest_properties,
     set_properties,
 )
 from sqlalchemy import event
@@ -42,24 +41,11 @@ from programs import run_program
 WORKER = Path(__file__).with_name("catalog_worker.py")
 
 
-@pytest.fixture(params=KINDS)
-def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    if request.param in BEHIND_A_SERVER:
-        with rest_properties(tmp_path, request.param) as found:
-            yield found
-        return
-    if request.param == "glue":
-        yield request.getfixturevalue("glue").emptied((tmp_path / "wh").as_uri())
-        return
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    yield properties_of(request.param, tmp_path, url)
-
-
 def metadata_files(catalog: Catalog) -> set[Path]:
     return set(Path(local_path(place_of(catalog)) or "").parent.rglob("*.metadata.json"))
 
 
-@pytest.mark.parametrize("properties", [*KINDS, *BEHIND_A_SERVER, "glue"], indirect=True)
+@pytest.mark.parametrize("kind", [*KINDS, *BEHIND_A_SERVER, "glue"])
 def test_no_acknowledged_commit_is_lost(properties: dict[str, str]) -> None:
     writers, commits = 4, 4 if properties["type"] == "glue" else 10
     catalog = opened(properties)
@@ -156,11 +142,10 @@ CHANGES: dict[str, tuple[Callable[[Catalog], Any], Callable[[Catalog], bool]]] =
     one_of_each(["sqlite", "postgres"], CHANGES, [True, False], test=5),
 )
 def test_a_lost_answer_is_looked_for_once_where_nobody_wants_it_again(
-    tmp_path: Path, request: pytest.FixtureRequest, kind: str, change: str, committed: bool
+    properties: dict[str, str], change: str, committed: bool
 ) -> None:
     """No retries are one look, which finds the change; none at all would call it unknown."""
-    url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    catalog = opened({**properties_of(kind, tmp_path, url), **NO_RETRIES})
+    catalog = opened({**properties, **NO_RETRIES})
     assert isinstance(catalog, SqlCatalog)
     made_table(catalog, **NO_RETRIES)
     made_view(catalog, **NO_RETRIES)

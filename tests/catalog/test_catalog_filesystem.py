@@ -25,13 +25,9 @@ from frazil.storage.files import FileIO
 CODEC = "write.metadata.compression-codec"
 
 
-@pytest.fixture(params=["local", "s3"])
-def properties(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    if request.param == "local":
-        return properties_of("filesystem", tmp_path)
-    s3 = request.getfixturevalue("s3")
-    bucket = s3.new_bucket(f"folders-{abs(hash(request.node.nodeid))}")
-    return properties_of("filesystem on s3", tmp_path, bucket=bucket, s3_properties=s3.properties)
+@pytest.fixture(params=["filesystem", "filesystem on s3"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def at_the_call(io: FileIO, name: str, then: Callable[[], object]) -> None:

@@ -53,8 +53,7 @@ CASES = [("sqlite", way) for way in WAYS] + [
 
 @pytest.mark.parametrize(("kind", "way"), CASES)
 @pytest.mark.parametrize("holds", ["nothing", "a table"])
-def test_a_name_of_a_namespace(tmp_path: Path, kind: str, way: str, holds: str) -> None:
-    catalog = opened(properties_of(kind, tmp_path))
+def test_a_name_of_a_namespace(catalog: Catalog, way: str, holds: str) -> None:
     for name in ("db", "db.x"):
         catalog.create_namespace(name)
     if holds == "a table":
@@ -67,8 +66,7 @@ def test_a_name_of_a_namespace(tmp_path: Path, kind: str, way: str, holds: str) 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "filesystem"])
-def test_a_name_of_a_table(tmp_path: Path, kind: str) -> None:
-    catalog = opened(properties_of(kind, tmp_path))
+def test_a_name_of_a_table(catalog: Catalog, kind: str) -> None:
     catalog.create_namespace("db")
     catalog.create_table("db.x", table(catalog, "db.x"))
     names = ["db.x", "db.x.y", "db.x.y.z"]

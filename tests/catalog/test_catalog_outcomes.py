@@ -11,7 +11,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from catalog_cases import (
     made_table,
     new_metadata,
     opened,
-    properties_of,
     set_properties,
 )
 
@@ -111,15 +109,8 @@ def armed(catalog: Catalog, faults: Faults, patched: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def properties(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    if kind in S3_KINDS:
-        s3 = request.getfixturevalue("s3")
-        bucket = s3.new_bucket(f"outcomes-{abs(hash(request.node.nodeid))}")
-        found = properties_of(kind, tmp_path, bucket=bucket, s3_properties=s3.properties)
-    else:
-        url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-        found = properties_of(kind, tmp_path, url)
-    return {**found, **QUICK_CHECKS, "sql.statement-timeout-ms": "3000"}
+def properties(properties: dict[str, str]) -> dict[str, str]:
+    return {**properties, **QUICK_CHECKS, "sql.statement-timeout-ms": "3000"}
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.table import StaticTable
 
 from frazil.catalog.config import CatalogConfig, open_catalog
+from frazil.catalog.protocol import Catalog
 from frazil.catalog.static import StaticCatalog, open_table
 from frazil.errors import (
     FrazilError,
@@ -25,14 +26,18 @@ from frazil.errors import (
 from frazil.storage.files import local_path
 
 
+@pytest.fixture
+def kind() -> str:
+    return "sqlite"
+
+
 def peer(tmp_path: Path, name: str = "lake") -> PyIcebergCatalog:
     return PyIcebergCatalog(
         name, uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh")
     )
 
 
-def test_pyiceberg_opens_our_catalog(tmp_path: Path) -> None:
-    catalog = opened(properties_of("sqlite", tmp_path))
+def test_pyiceberg_opens_our_catalog(catalog: Catalog, tmp_path: Path) -> None:
     catalog.create_namespace("db", {"owner": "me"})
     made_table(catalog, "db.t", a="1")
     made_table(catalog, "db.deep.u")
@@ -69,8 +74,7 @@ def test_we_open_pyicebergs_catalog(tmp_path: Path) -> None:
     assert theirs.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
 
 
-def test_catalogs_of_other_names_share_a_database(tmp_path: Path) -> None:
-    catalog = opened(properties_of("sqlite", tmp_path))
+def test_catalogs_of_other_names_share_a_database(catalog: Catalog, tmp_path: Path) -> None:
     made_table(catalog)
     other = opened(properties_of("sqlite", tmp_path), name="other")
     assert other.list_namespaces() == []
@@ -110,9 +114,8 @@ def test_the_older_schema_of_java(tmp_path: Path) -> None:
     assert newer.list_tables("db") == [("db", "t"), ("db", "u")]
 
 
-def test_a_namespace_is_implied_by_its_tables(tmp_path: Path) -> None:
+def test_a_namespace_is_implied_by_its_tables(catalog: Catalog, tmp_path: Path) -> None:
     """As in Java: rows of tables alone make a namespace."""
-    catalog = opened(properties_of("sqlite", tmp_path))
     made_table(catalog, "a.b.t")
     with sqlite3.connect(tmp_path / "catalog.db") as connection:
         connection.execute("DELETE FROM iceberg_namespace_properties")
@@ -122,9 +125,8 @@ def test_a_namespace_is_implied_by_its_tables(tmp_path: Path) -> None:
 
 
 def test_a_missing_catalog_is_not_made(tmp_path: Path) -> None:
-    properties = {**properties_of("sqlite", tmp_path), "init_catalog_tables": "false"}
     with pytest.raises(FrazilError, match="holds no catalog"):
-        opened(properties)
+        opened({**properties_of("sqlite", tmp_path), "init_catalog_tables": "false"})
 
 
 def test_pyiceberg_reads_our_folders(tmp_path: Path) -> None:
@@ -136,8 +138,7 @@ def test_pyiceberg_reads_our_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["filesystem", "sqlite"])
-def test_tables_without_a_catalog(tmp_path: Path, kind: str) -> None:
-    catalog = opened(properties_of(kind, tmp_path))
+def test_tables_without_a_catalog(catalog: Catalog, tmp_path: Path) -> None:
     made_table(catalog)
     table = set_properties(catalog, "db.t", a="1")
     folder = str(tmp_path / "wh" / "db" / "t")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ from catalog_cases import (
     opened,
     place_of,
     properties_of,
-    rest_properties,
 )
 from pyiceberg.view.metadata import ViewMetadata as PyIcebergView
 from test_catalog_faults import break_commit
@@ -48,15 +45,8 @@ from frazil.format.views import (
 
 
 @pytest.fixture(params=["sqlite", "postgres", *BEHIND_A_SERVER])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    if request.param in BEHIND_A_SERVER:
-        behind = rest_properties(tmp_path, request.param)
-        with behind as properties, closing(opened(properties)) as made:
-            yield made
-        return
-    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
-    with closing(opened(properties_of(request.param, tmp_path, url))) as made:
-        yield made
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def test_a_view_lives(catalog: Catalog) -> None:

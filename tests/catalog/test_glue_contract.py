@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 import test_catalog_contract as contract
-from catalog_cases import opened
-
-from frazil.catalog.protocol import Catalog
-from glue_server import GlueServer
 
 OTHERWISE = {
     "test_namespaces": "a namespace in Glue has one level",
@@ -28,6 +21,5 @@ for _name, _test in inspect.getmembers(contract, inspect.isfunction):
 
 
 @pytest.fixture(params=["glue"])
-def catalog(glue: GlueServer, tmp_path: Path) -> Iterator[Catalog]:
-    with closing(opened(glue.emptied((tmp_path / "wh").as_uri()))) as made:
-        yield made
+def kind() -> str:
+    return "glue"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -46,14 +44,8 @@ OTHERS = {
 
 
 @pytest.fixture
-def properties(glue: GlueServer, tmp_path: Path) -> dict[str, str]:
-    return glue.emptied((tmp_path / "wh").as_uri())
-
-
-@pytest.fixture
-def catalog(properties: dict[str, str]) -> Iterator[Catalog]:
-    with closing(opened(properties)) as made:
-        yield made
+def kind() -> str:
+    return "glue"
 
 
 @pytest.fixture

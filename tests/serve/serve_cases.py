@@ -17,7 +17,7 @@ from openapi_core.testing import MockRequest, MockResponse
 
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
-from frazil.serve.rights.access import Tokens
+from frazil.serve.rights.access import Tokens, read_tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
 from open_api import open_api_text
@@ -243,6 +243,13 @@ def started(folder: Path, *options: str, port: int = 0, **variables: str) -> tup
         server.kill()
         raise
     return server, server.lines[0].split()[-1]
+
+
+def tokens_of(folder: Path, text: str, name: str = "tokens.yaml") -> Tokens:
+    """The tokens of a file that holds the text."""
+    file = folder / name
+    file.write_text(text)
+    return read_tokens(file)
 
 
 def sql_catalog(folder: Path, **more: str) -> Catalog:

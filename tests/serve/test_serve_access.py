@@ -22,13 +22,13 @@ from serve_cases import (
     sql_catalog,
     started,
     table,
+    tokens_of,
     view,
 )
 from sqlalchemy import create_engine, make_url
 
 from frazil.catalog.config import load_catalog
 from frazil.errors import ConfigurationError
-from frazil.serve.rights.access import read_tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening, ServeSettings
 
@@ -44,9 +44,8 @@ tokens:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    file = tmp_path / "tokens.yaml"
-    file.write_text(TOKEN_FILE)
-    with running(sql_catalog(tmp_path / "lake"), tokens=read_tokens(file)) as server:
+    tokens = tokens_of(tmp_path, TOKEN_FILE)
+    with running(sql_catalog(tmp_path / "lake"), tokens=tokens) as server:
         with server.client(OWNER) as owner:
             for levels in (("sales",), ("hr",), ("hr", "open"), ("hr", "pay"), ("shared",)):
                 namespace(owner, *levels)
@@ -263,13 +262,12 @@ def test_secrets_are_in_no_log_and_no_answer(
     caplog.set_level(logging.DEBUG)
     secrets = {"s3.access-key-id": "AKIA-hidden", "s3.secret-access-key": "hidden-key"}
     shown = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "eu"}
-    file = tmp_path / "tokens.yaml"
-    file.write_text(TOKEN_FILE)
+    tokens = tokens_of(tmp_path, TOKEN_FILE)
     hidden = [*secrets.values(), "s3cr3t-pw", OWNER, READER, SALES]
     for vends in (False, True):
         settings = ServeSettings(vend_credentials=vends)
         catalog = sql_catalog(tmp_path, uri=postgres_url, type="sql", **secrets, **shown)
-        with running(catalog, settings, tokens=read_tokens(file)) as server:
+        with running(catalog, settings, tokens=tokens) as server:
             with server.client(OWNER) as owner:
                 if not vends:
                     namespace(owner, "sales")
@@ -350,17 +348,14 @@ FILES = {
 
 @pytest.mark.parametrize("case", FILES)
 def test_token_files_that_are_refused(case: str, tmp_path: Path) -> None:
-    file = tmp_path / "tokens.yaml"
-    file.write_text(FILES[case])
     with pytest.raises(ConfigurationError) as refused:
-        read_tokens(file)
+        tokens_of(tmp_path, FILES[case])
     assert "abcdef" not in str(refused.value)
 
 
 def test_token_files_of_toml(tmp_path: Path) -> None:
-    file = tmp_path / "tokens.toml"
-    file.write_text('[[tokens]]\nname = "a"\ntoken = "0123456789abcdef"\nread = ["x.y"]\n')
-    principal = read_tokens(file).principal("0123456789abcdef")
+    text = '[[tokens]]\nname = "a"\ntoken = "0123456789abcdef"\nread = ["x.y"]\n'
+    principal = tokens_of(tmp_path, text, "tokens.toml").principal("0123456789abcdef")
     assert principal is not None
     assert (principal.name, principal.reads) == ("a", {("x", "y")})
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from lake_pages import made
 from prefix_proxy import below
-from serve_cases import running, sql_catalog
+from serve_cases import running, sql_catalog, tokens_of
 
 from browser import PROGRAM, Page, browsing
-from frazil.serve.rights.access import read_tokens
 from html_parts import HOSTILE
 
 pytestmark = [
@@ -46,10 +45,8 @@ def test_a_browser_logs_in_looks_and_leaves(tmp_path: Path) -> None:
     made(catalog, ("sales", "big"), sizes=[1 << 20] * 3, properties=comment, summary={"x": HOSTILE})
     made(catalog, ("sales", f"t{HOSTILE}"), location=f"{tmp_path}/lake/t")
     made(catalog, ("hr", "people"))
-    file = tmp_path / "tokens.yaml"
-    file.write_text(TOKENS)
     with (
-        running(catalog, tokens=read_tokens(file)) as server,
+        running(catalog, tokens=tokens_of(tmp_path, TOKENS)) as server,
         below("/data/lake", server.uri) as address,
         browsing(tmp_path) as page,
     ):

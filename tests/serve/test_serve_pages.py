@@ -15,12 +15,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 from lake_pages import made
-from serve_cases import Running, running, sql_catalog, started, view
+from serve_cases import Running, running, sql_catalog, started, tokens_of, view
 
 from ci_share import in_circles
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
-from frazil.serve.rights.access import read_tokens
 from frazil.serve.settings import ServeSettings
 from html_parts import HOSTILE, Parts
 
@@ -64,9 +63,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def serving(
     lake: Path, tokens: str | None = BOTH, *, catalog: Catalog | None = None, **more: Any
 ) -> Iterator[Running]:
-    file = lake / "tokens.yaml"
-    file.write_text(tokens or "")
-    held = None if tokens is None else read_tokens(file)
+    held = None if tokens is None else tokens_of(lake, tokens)
     with running(catalog or sql_catalog(lake / "lake"), tokens=held, **more) as server:
         yield server
 

@@ -22,13 +22,13 @@ from serve_cases import (
     set_property,
     sql_catalog,
     table,
+    tokens_of,
     view,
 )
 from sqlalchemy import create_engine
 
 from ci_share import only_in_check
 from frazil.format.changes import SetProperties
-from frazil.serve.rights.access import read_tokens
 from frazil.serve.rights.places import Places
 from frazil.table.handle import TableHandle
 
@@ -44,9 +44,8 @@ ROWS = pa.table({"id": [1, 2]})
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    file = tmp_path / "tokens.yaml"
-    file.write_text(TOKENS)
-    with running(sql_catalog(tmp_path / "lake"), tokens=read_tokens(file)) as server:
+    tokens = tokens_of(tmp_path, TOKENS)
+    with running(sql_catalog(tmp_path / "lake"), tokens=tokens) as server:
         with server.client(OWNER) as owner:
             for name in ("sales", "hr"):
                 namespace(owner, name)

@@ -16,11 +16,10 @@ import pytest
 import requests.exceptions
 from catalog_cases import made_table, opened, set_properties
 from pyiceberg.catalog.rest import RestCatalog as PyIcebergCatalog
-from serve_cases import running, sql_catalog, started
+from serve_cases import running, sql_catalog, started, tokens_of
 
 from ci_share import only_in_soak
 from frazil.errors import ConfigurationError, StorageError
-from frazil.serve.rights.access import read_tokens
 from frazil.serve.server import CatalogServer
 from frazil.serve.settings import Listening
 
@@ -118,11 +117,10 @@ def test_an_authority_that_the_client_does_not_know(
 
 
 def test_a_browser_keeps_its_login_for_tls(tmp_path: Path, certificates: Certificates) -> None:
-    file = tmp_path / "tokens.yaml"
-    file.write_text(f"tokens: [{{token: {TOKEN}, write: ['*']}}]")
+    tokens = tokens_of(tmp_path, f"tokens: [{{token: {TOKEN}, write: ['*']}}]")
     context = ssl.create_default_context(cafile=certificates.authority)
     with (
-        running(sql_catalog(tmp_path), tokens=read_tokens(file), **certificates.of(HERE)) as server,
+        running(sql_catalog(tmp_path), tokens=tokens, **certificates.of(HERE)) as server,
         httpx.Client(base_url=server.uri, verify=context) as client,
     ):
         sent = {"Origin": server.uri}
