@@ -239,6 +239,14 @@ def lake_on(folder: Path, server: FakeMetastore, properties: dict[str, str]) -> 
         yield lake
 
 
+@pytest.fixture
+def lake(tmp_path: Path, server: FakeMetastore) -> Iterator[Lake]:
+    """Commits lock its table, which is made."""
+    with lake_on(tmp_path, server, LOCKED) as made:
+        made.make()
+        yield made
+
+
 COMMITS: dict[str, tuple[dict[str, str], Any, type[FrazilError] | None, bool]] = {
     # what happens: settings, faults of the alter, the error, whether the new file stays
     "the answer is lost before": (LOCKED, [silent], None, True),
@@ -314,76 +322,64 @@ def test_another_writer_is_first(
         assert len(lake.metadata_files()) == 2
 
 
-def test_another_writer_is_first_before_it_is_sent_again(
-    tmp_path: Path, server: FakeMetastore
-) -> None:
+def test_another_writer_is_first_before_it_is_sent_again(lake: Lake, server: FakeMetastore) -> None:
     """The lock ends after the last heartbeat, while the second call is on its way."""
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
 
-        def late(server: FakeMetastore, call: Callable[[], Any]) -> Any:
-            lake.other_commits(server)
-            beats_fail(server)
-            return call()
-
-        server.faults["alter_table_with_environment_context"] = [silent, late, done]
-        outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
-        # The first call compares nothing, and may be under way for ever.
-        assert outcome is CommitStateUnknownError
-        server.faults.clear()
-        found = lake.catalog.load_table("db.t").metadata.properties
-        assert found["other"] == "1"
-        assert "a" not in found
-        assert len(lake.metadata_files()) == 3
-
-
-def test_a_lock_that_is_lost_before_the_commit(tmp_path: Path, server: FakeMetastore) -> None:
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
+    def late(server: FakeMetastore, call: Callable[[], Any]) -> Any:
+        lake.other_commits(server)
         beats_fail(server)
-        assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
-        assert server.calls["alter_table_with_environment_context"] == 0
-        assert len(lake.metadata_files()) == 1
+        return call()
+
+    server.faults["alter_table_with_environment_context"] = [silent, late, done]
+    outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
+    # The first call compares nothing, and may be under way for ever.
+    assert outcome is CommitStateUnknownError
+    server.faults.clear()
+    found = lake.catalog.load_table("db.t").metadata.properties
+    assert found["other"] == "1"
+    assert "a" not in found
+    assert len(lake.metadata_files()) == 3
+
+
+def test_a_lock_that_is_lost_before_the_commit(lake: Lake, server: FakeMetastore) -> None:
+    beats_fail(server)
+    assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
+    assert server.calls["alter_table_with_environment_context"] == 0
+    assert len(lake.metadata_files()) == 1
 
 
 @pytest.mark.parametrize("fault", [silent, silent_after, refused, refused_after])
-def test_no_lock_is_left(fault: Fault, tmp_path: Path, server: FakeMetastore) -> None:
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
-        server.faults["lock"] = [fault, done]
-        outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
-        assert outcome is (CommitFailedError if fault in (refused, refused_after) else None)
-        assert server.locks == {}
+def test_no_lock_is_left(fault: Fault, lake: Lake, server: FakeMetastore) -> None:
+    server.faults["lock"] = [fault, done]
+    outcome = outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1"))
+    assert outcome is (CommitFailedError if fault in (refused, refused_after) else None)
+    assert server.locks == {}
 
 
 def test_nobody_waits_for_a_lock_once_another_writer_was_first(
-    tmp_path: Path, server: FakeMetastore
+    lake: Lake, server: FakeMetastore
 ) -> None:
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
 
-        def waits(server: FakeMetastore, call: Callable[[], Any]) -> Any:
-            return server.types.LockResponse(lockid=call().lockid, state=2)
+    def waits(server: FakeMetastore, call: Callable[[], Any]) -> Any:
+        return server.types.LockResponse(lockid=call().lockid, state=2)
 
-        server.faults["lock"] = [waits]
-        server.faults["check_lock"] = [waits, then(waits, lake.other_commits)]
-        assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
-        assert server.calls["check_lock"] == 2
-        assert server.locks == {}
-        assert len(lake.metadata_files()) == 2
+    server.faults["lock"] = [waits]
+    server.faults["check_lock"] = [waits, then(waits, lake.other_commits)]
+    assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is CommitFailedError
+    assert server.calls["check_lock"] == 2
+    assert server.locks == {}
+    assert len(lake.metadata_files()) == 2
 
 
-def test_a_table_that_is_dropped_meanwhile(tmp_path: Path, server: FakeMetastore) -> None:
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
+def test_a_table_that_is_dropped_meanwhile(lake: Lake, server: FakeMetastore) -> None:
 
-        def late(server: FakeMetastore, call: Callable[[], Any]) -> Any:
-            dropped(server)
-            return call()
+    def late(server: FakeMetastore, call: Callable[[], Any]) -> Any:
+        dropped(server)
+        return call()
 
-        server.faults["alter_table_with_environment_context"] = [late]
-        assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is NoSuchTableError
-        assert len(lake.metadata_files()) == 1
+    server.faults["alter_table_with_environment_context"] = [late]
+    assert outcome_of(lambda: set_properties(lake.catalog, "db.t", a="1")) is NoSuchTableError
+    assert len(lake.metadata_files()) == 1
 
 
 @pytest.mark.parametrize(
@@ -410,29 +406,25 @@ def test_a_creation(
         assert bool(lake.metadata_files()) is (error is not CommitFailedError)
 
 
-def test_a_creation_of_a_taken_name(tmp_path: Path, server: FakeMetastore) -> None:
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
-        metadata = lake.catalog.load_table("db.t").metadata
-        staged = lake.catalog.stage_table("db.u", metadata)
-        server.tables["db", "u"] = server.tables["db", "t"]
-        # The other table has the same UUID here, so only its file tells it from ours.
-        error = outcome_of(lambda: lake.catalog.create_staged_table(staged))
-        assert error in (TableAlreadyExistsError, CommitStateUnknownError)
+def test_a_creation_of_a_taken_name(lake: Lake, server: FakeMetastore) -> None:
+    metadata = lake.catalog.load_table("db.t").metadata
+    staged = lake.catalog.stage_table("db.u", metadata)
+    server.tables["db", "u"] = server.tables["db", "t"]
+    # The other table has the same UUID here, so only its file tells it from ours.
+    error = outcome_of(lambda: lake.catalog.create_staged_table(staged))
+    assert error in (TableAlreadyExistsError, CommitStateUnknownError)
 
 
 @pytest.mark.parametrize("faults", [[silent], [silent_after], [refused_after]])
-def test_drops_and_renames(faults: list[Fault], tmp_path: Path, server: FakeMetastore) -> None:
-    with lake_on(tmp_path, server, LOCKED) as lake:
-        lake.make()
-        server.faults["alter_table_with_environment_context"] = [*faults, done]
-        lake.catalog.rename_table("db.t", "db.u")
-        assert list(server.tables) == [("db", "u")]
-        server.faults = {"drop_table": [*faults, done]}
+def test_drops_and_renames(faults: list[Fault], lake: Lake, server: FakeMetastore) -> None:
+    server.faults["alter_table_with_environment_context"] = [*faults, done]
+    lake.catalog.rename_table("db.t", "db.u")
+    assert list(server.tables) == [("db", "u")]
+    server.faults = {"drop_table": [*faults, done]}
+    lake.catalog.drop_table("db.u")
+    assert server.tables == {}
+    with pytest.raises(NoSuchTableError):
         lake.catalog.drop_table("db.u")
-        assert server.tables == {}
-        with pytest.raises(NoSuchTableError):
-            lake.catalog.drop_table("db.u")
 
 
 def outcome_of(change: Callable[[], Any]) -> type[BaseException] | None:

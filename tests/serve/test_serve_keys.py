@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sqlite3
 import uuid
@@ -17,13 +16,12 @@ from typing import Any
 import httpx
 import pytest
 from serve_cases import SCHEMA as TWO_COLUMNS
-from serve_cases import namespace, running, sql_catalog, table
+from serve_cases import SQL, VERSION, namespace, running, sql_catalog, table, tokens_of, view
 
 from ci_share import one_of_each
 from frazil.catalog.config import load_catalog
 from frazil.catalog.protocol import Catalog
 from frazil.serve.endpoints import ENDPOINTS
-from frazil.serve.rights.access import Principal, Tokens
 from frazil.serve.server import ServeSettings
 from frazil.storage.paths import local_path
 
@@ -38,7 +36,7 @@ def prepare(client: httpx.Client) -> None:
     namespace(client, "empty")
     for name in ("t", "other"):
         assert table(client, "a", name).status_code == 200
-    assert client.post("/v1/namespaces/a/views", json=view("v")).status_code == 200
+    assert view(client).status_code == 200
 
 
 def updates(value: str) -> dict[str, Any]:
@@ -135,28 +133,15 @@ CASES = {
 VIEW = "/v1/namespaces/a/views/v"
 
 
-def version(number: int, sql: str = "select 1 as x") -> dict[str, Any]:
-    return {
-        "version-id": number,
-        "timestamp-ms": 1_700_000_000_000 + number,
-        "schema-id": 0,
-        "summary": {},
-        "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],
-        "default-namespace": ["a"],
-    }
-
-
-def view(name: str) -> dict[str, Any]:
-    fields = [{"id": 1, "name": "x", "required": False, "type": "int"}]
-    schema = {"type": "struct", "schema-id": 0, "fields": fields}
-    return {"name": name, "schema": schema, "view-version": version(1), "properties": {}}
+NEW_VIEW = {"name": "new", "schema": TWO_COLUMNS, "view-version": VERSION, "properties": {}}
 
 
 def replacement(sql: str) -> dict[str, Any]:
+    version = {**VERSION, "version-id": 2, "representations": [{**SQL, "sql": sql}]}
     return {
         "requirements": [],
         "updates": [
-            {"action": "add-view-version", "view-version": version(2, sql)},
+            {"action": "add-view-version", "view-version": version},
             {"action": "set-current-view-version", "view-version-id": -1},
         ],
     }
@@ -169,7 +154,7 @@ def view_location(client: httpx.Client) -> str:
 CASES |= {
     "create view": Case(
         "POST namespaces/{namespace}/views",
-        _post("/v1/namespaces/a/views", view("new")),
+        _post("/v1/namespaces/a/views", NEW_VIEW),
         lambda c: c.delete("/v1/namespaces/a/views/new"),
     ),
     "replace view": Case(
@@ -180,7 +165,7 @@ CASES |= {
     "drop view": Case(
         "DELETE namespaces/{namespace}/views/{view}",
         _delete(VIEW),
-        lambda c: c.post("/v1/namespaces/a/views", json=view("v")),
+        view,
     ),
     "register view": Case(
         "POST namespaces/{namespace}/register-view",
@@ -197,7 +182,7 @@ CASES |= {
             "/v1/views/rename",
             {"source": {**TABLE, "name": "v"}, "destination": {**TABLE, "name": "w"}},
         ),
-        lambda c: c.post("/v1/namespaces/a/views", json=view("v")),
+        view,
     ),
 }
 
@@ -272,12 +257,9 @@ def test_a_key_is_of_one_request(opening: Opening, restarted: bool) -> None:
 
 
 def test_a_key_is_of_one_client(tmp_path: Path) -> None:
-    writers = frozenset({()})
     names = ("one-token-of-a-client", "another-token-of-one")
-    tokens = Tokens(
-        (hashlib.sha256(each.encode()).digest(), Principal(each, frozenset(), writers))
-        for each in names
-    )
+    lines = (f"  - {{name: {each}, token: {each}, write: ['*']}}" for each in names)
+    tokens = tokens_of(tmp_path, "\n".join(["tokens:", *lines]))
     with running(sql_catalog(tmp_path), tokens=tokens) as server:
         with server.client(names[0]) as client:
             prepare(client)
