@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 from catalog_cases import made_table
 
-from frazil.catalog.config import (
-    CatalogConfig,
-    load_catalog,
-    open_catalog,
-    refuse_unknown,
-    resolve,
-)
+from frazil.catalog.config import CatalogConfig, load_catalog, open_catalog, refuse_unknown, resolve
 from frazil.catalog.kinds import register_catalog
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
 from frazil.catalog.pointer.sql import SqlCatalog

@@ -34,12 +34,7 @@ from frazil.errors import (
     UnsupportedError,
     ValidationError,
 )
-from frazil.format.changes import (
-    AssertCreate,
-    AssertTableUUID,
-    SetLocation,
-    SetProperties,
-)
+from frazil.format.changes import AssertCreate, AssertTableUUID, SetLocation, SetProperties
 from frazil.format.new_table import creation_updates, new_table_metadata
 
 

@@ -12,11 +12,7 @@ from frazil.errors import FrazilError, UnsupportedError
 from frazil.format.changes import LAST_ADDED
 from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, NestedField
-from frazil.format.views import (
-    SqlRepresentation,
-    ViewVersion,
-    replacing_updates,
-)
+from frazil.format.views import SqlRepresentation, ViewVersion, replacing_updates
 
 SCHEMA = Schema((NestedField(1, "a", IntegerType()),))
 

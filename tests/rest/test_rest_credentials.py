@@ -14,10 +14,7 @@ import pytest
 from catalog_cases import made_table, opened, properties_of, set_properties
 
 from frazil.catalog.rest.catalog import RestCatalog
-from frazil.catalog.rest.files.credentials import (
-    VendedFileIO,
-    storage_credentials,
-)
+from frazil.catalog.rest.files.credentials import VendedFileIO, storage_credentials
 from frazil.catalog.rest.files.signing import SignedFileIO
 from frazil.errors import AccessDeniedError, FrazilError, StorageError, UnsupportedError
 from frazil.spark.files.parquet.access import spark_access

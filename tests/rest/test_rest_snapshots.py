@@ -22,12 +22,7 @@ from frazil.errors import (
     StorageError,
     ValidationError,
 )
-from frazil.format.changes import (
-    AddSnapshot,
-    RemoveSnapshots,
-    SetSnapshotRef,
-    Update,
-)
+from frazil.format.changes import AddSnapshot, RemoveSnapshots, SetSnapshotRef, Update
 from frazil.format.metadata import TableMetadata
 from frazil.format.metadata.referenced_snapshots import ReferencedSnapshots
 from frazil.format.snapshots import Snapshot, SnapshotRef

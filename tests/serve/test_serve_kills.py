@@ -18,13 +18,7 @@ import catalog_worker
 import httpx
 import pytest
 from catalog_cases import made_table, opened, set_properties
-from serve_cases import (
-    namespace,
-    set_property,
-    sql_catalog,
-    started,
-    table,
-)
+from serve_cases import namespace, set_property, sql_catalog, started, table
 
 from frazil.catalog.protocol import Catalog
 from frazil.storage.paths import local_path

@@ -14,16 +14,7 @@ from pyiceberg.exceptions import ViewAlreadyExistsError as PyIcebergViewExistsEr
 from pyiceberg.schema import Schema as PyIcebergSchema
 from pyiceberg.types import LongType, NestedField
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
-from serve_cases import (
-    SQL,
-    VERSION,
-    Running,
-    namespace,
-    running,
-    sql_catalog,
-    table,
-    view,
-)
+from serve_cases import SQL, VERSION, Running, namespace, running, sql_catalog, table, view
 
 from frazil.catalog.config import load_catalog
 from frazil.serve.settings import ServeSettings

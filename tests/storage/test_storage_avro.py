@@ -45,10 +45,7 @@ from frazil.format.manifests import (
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
-from frazil.format.types import (
-    NestedField,
-    TimestampType,
-)
+from frazil.format.types import NestedField, TimestampType
 from frazil.storage import avro
 from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
@@ -227,15 +224,8 @@ def test_a_promoted_date_reads_as_timestamp(tmp_path: Path) -> None:
 def test_counts_that_v1_left_out_are_found(tmp_path: Path) -> None:
     """Rule 162: null counts in v1, required in v2."""
     manifest = written(tmp_path / "m", [added(data_file())], version=1)
-    bare = dataclasses.replace(
-        manifest,
-        added_files_count=None,
-        existing_files_count=None,
-        deleted_files_count=None,
-        added_rows_count=None,
-        existing_rows_count=None,
-        deleted_rows_count=None,
-    )
+    counts = [f"{s}_{w}_count" for s in ("added", "existing", "deleted") for w in ("files", "rows")]
+    bare = dataclasses.replace(manifest, **dict.fromkeys(counts))
     assert listed(tmp_path / "l1", [bare], version=1).added_files_count is None
     assert listed(tmp_path / "l2", [bare]).added_rows_count == 10
 

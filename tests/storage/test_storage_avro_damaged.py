@@ -20,13 +20,8 @@ import pyarrow as pa
 import pytest
 from manifest_samples import added, data_file, listed, read, written
 
-from frazil.errors import (
-    InvalidManifestError,
-    UnsupportedError,
-)
-from frazil.format.manifests import (
-    ManifestFile,
-)
+from frazil.errors import InvalidManifestError, UnsupportedError
+from frazil.format.manifests import ManifestFile
 from frazil.storage import avro
 from frazil.storage.avro.container import read_container
 from frazil.storage.files import FileIO
@@ -54,19 +49,26 @@ BAD_SCHEMAS: list[Any] = [
 ]
 
 
+def container(schema: Any, codec: str, blocks: list[tuple[int, bytes]]) -> bytes:
+    """A container of blocks as they are: each a number of records, and bytes."""
+    out = stdio.BytesIO()
+    out.write(b"Obj\x01")
+    header = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
+    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
+    out.write(b"s" * 16)
+    for count, packed in blocks:
+        fastavro.schemaless_writer(out, "long", count)
+        fastavro.schemaless_writer(out, "bytes", packed)
+        out.write(b"s" * 16)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize("schema", BAD_SCHEMAS, ids=range(len(BAD_SCHEMAS)))
 def test_hostile_schemas(tmp_path: Path, schema: Any) -> None:
     """A few bytes must not stand for endless records."""
-    text = json.dumps(schema).encode()
-    out = stdio.BytesIO(b"Obj\x01")
-    out.seek(4)
-    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, {"avro.schema": text})
-    out.write(b"s" * 16)
-    fastavro.schemaless_writer(out, "long", 4)
-    fastavro.schemaless_writer(out, "bytes", b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00")
-    out.write(b"s" * 16)
     path = tmp_path / "m"
-    path.write_bytes(out.getvalue())
+    block = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f\x00\x00\x00"
+    path.write_bytes(container(schema, "null", [(4, block)]))
     manifest = ManifestFile(manifest_path=str(path), manifest_length=1, partition_spec_id=3)
     started = time.monotonic()
     for call in (lambda: read(manifest), lambda: avro.read_manifest_list(FileIO(), str(path))):
@@ -124,7 +126,7 @@ def damaged(data: bytes, dice: random.Random) -> bytes:
 
 def test_bombs_are_refused(tmp_path: Path) -> None:
     """A small file must not become gigabytes."""
-    schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "b", "type": "bytes"}]})
+    schema = {"type": "record", "name": "r", "fields": [{"name": "b", "type": "bytes"}]}
     body = bytes(1 << 27)
     bombs = {
         "zstandard": bytes(pa.Codec("zstd").compress(body, asbytes=True)),
@@ -133,17 +135,10 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
         "snappy": b"\xff\xff\xff\xff\xff\xff\x0f" + bytes(60),
     }
     for codec, packed in bombs.items():
-        out = stdio.BytesIO()
-        out.write(b"Obj\x01")
-        header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
-        fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
-        out.write(b"s" * 16)
-        fastavro.schemaless_writer(out, "long", 1)
-        fastavro.schemaless_writer(out, "bytes", packed)
-        out.write(b"s" * 16)
-        assert len(out.getvalue()) < 100_000
+        data = container(schema, codec, [(1, packed)])
+        assert len(data) < 100_000
         with pytest.raises(InvalidManifestError, match=r"damaged.*bomb"):
-            read_container(out.getvalue(), file="bomb")
+            read_container(data, file="bomb")
 
 
 @pytest.mark.parametrize("codec", ["deflate", "zstandard"])
@@ -154,17 +149,8 @@ def test_a_bomb_of_many_blocks_is_refused_before_it_fills_the_memory(codec: str)
         packed = zlib.compress(records, wbits=-15)
     else:
         packed = bytes(pa.Codec("zstd").compress(records, asbytes=True))
-    schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "b", "type": "long"}]})
-    out = stdio.BytesIO()
-    out.write(b"Obj\x01")
-    header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
-    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
-    out.write(b"s" * 16)
-    for _ in range(128):
-        fastavro.schemaless_writer(out, "long", len(records))
-        fastavro.schemaless_writer(out, "bytes", packed)
-        out.write(b"s" * 16)
-    data = out.getvalue()
+    schema = {"type": "record", "name": "r", "fields": [{"name": "b", "type": "long"}]}
+    data = container(schema, codec, [(len(records), packed)] * 128)
     tracemalloc.start()
     try:
         with pytest.raises(InvalidManifestError, match=r"unpack to more than \d+ bytes.*bomb"):

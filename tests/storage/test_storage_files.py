@@ -7,19 +7,13 @@ import os
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from frazil.errors import (
-    AlreadyExistsError,
-    MissingFileError,
-    StorageError,
-    UnsupportedError,
-)
-from frazil.storage.files import (
-    FileIO,
-)
+from frazil.errors import AlreadyExistsError, MissingFileError, StorageError, UnsupportedError
+from frazil.storage.files import FileIO
 from frazil.storage.stores import local as local_store
 from programs import run_program
 
@@ -57,11 +51,8 @@ def test_one_of_many_creators_wins(io: FileIO, tmp_path: Path) -> None:
             return
         won.append(number)
 
-    threads = [threading.Thread(target=creator, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(creator, range(8)))
     assert len(won) == 1
     assert io.read(f"{tmp_path}/f") == str(won[0]).encode() * 10_000
     assert os.listdir(tmp_path) == ["f"]
@@ -196,17 +187,14 @@ def test_the_lock_keeps_others_out(io: FileIO, tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0")
 
-    def add() -> None:
+    def add(_: int) -> None:
         own = FileIO()
         for _ in range(100):
             with own.lock(str(tmp_path)):
                 counter.write_text(str(int(counter.read_text()) + 1))
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
     assert counter.read_text() == "400"
     with pytest.raises(MissingFileError), io.lock(f"{tmp_path}/none"):
         pass

@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from frazil.errors import (
-    ConfigurationError,
-    UnsupportedError,
-)
-from frazil.storage.files import (
-    FileIO,
-)
+from frazil.errors import ConfigurationError, UnsupportedError
+from frazil.storage.files import FileIO
 from frazil.storage.stores.remote_options import AccessToken, storage_options
 
 

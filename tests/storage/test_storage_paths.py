@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.errors import (
-    ConfigurationError,
-    MissingFileError,
-    ValidationError,
-)
+from frazil.errors import ConfigurationError, MissingFileError, ValidationError
 from frazil.storage.files import (
     FileIO,
     is_inside,

@@ -9,12 +9,7 @@ from emulators import in_a_forked_child, winners
 from remote_stores import RemoteStore, check_literal_name
 
 from frazil.catalog.pointer.filesystem import FilesystemCatalog
-from frazil.errors import (
-    AlreadyExistsError,
-    MissingFileError,
-    NamespaceNotEmptyError,
-    StorageError,
-)
+from frazil.errors import AlreadyExistsError, MissingFileError, NamespaceNotEmptyError, StorageError
 from frazil.storage.files import FileIO
 
 ODD_NAMES = [

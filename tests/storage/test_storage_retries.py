@@ -12,12 +12,7 @@ import pytest
 from table_cases import data_file, make_table
 
 from frazil.catalog.pointer.sql import SqlCatalog
-from frazil.errors import (
-    AlreadyExistsError,
-    CommitNotSentError,
-    ConfigurationError,
-    StorageError,
-)
+from frazil.errors import AlreadyExistsError, CommitNotSentError, ConfigurationError, StorageError
 from frazil.planning.plan import plan
 from frazil.storage.files import FileIO
 from frazil.storage.paths import name_of
