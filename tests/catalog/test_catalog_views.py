@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -170,11 +171,9 @@ def test_concurrent_replacements_all_count(catalog: Catalog) -> None:
     """Every property of every writer is there at the end."""
     made_view(catalog)
     writers, commits = 4, 10
-    lost: list[BaseException] = []
 
     def write(number: int) -> None:
-        own = opened(catalog.properties)
-        try:
+        with closing(opened(catalog.properties)) as own:
             for commit in range(commits):
                 while True:
                     try:
@@ -184,17 +183,9 @@ def test_concurrent_replacements_all_count(catalog: Catalog) -> None:
                         break
                     except CommitFailedError:
                         continue
-        except BaseException as error:
-            lost.append(error)
-        finally:
-            own.close()
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not lost
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(write, range(writers)))
     metadata = catalog.load_view("db.v").metadata
     assert len(metadata.properties) == writers * commits
     assert len(metadata.versions) == 10
@@ -202,23 +193,17 @@ def test_concurrent_replacements_all_count(catalog: Catalog) -> None:
 
 def test_of_two_creators_one_wins(catalog: Catalog) -> None:
     catalog.create_namespace("db")
-    ends: list[str] = []
 
-    def make() -> None:
-        own = opened(catalog.properties)
-        try:
-            made_view(own)
-            ends.append("made")
-        except ViewAlreadyExistsError:
-            ends.append("taken")
-        finally:
-            own.close()
+    def make(_: int) -> str:
+        with closing(opened(catalog.properties)) as own:
+            try:
+                made_view(own)
+            except ViewAlreadyExistsError:
+                return "taken"
+            return "made"
 
-    makers = [threading.Thread(target=make) for _ in range(4)]
-    for maker in makers:
-        maker.start()
-    for maker in makers:
-        maker.join()
+    with ThreadPoolExecutor(4) as pool:
+        ends = list(pool.map(make, range(4)))
     assert sorted(ends) == ["made", "taken", "taken", "taken"]
     assert len(files_of(catalog.load_view("db.v"))) == 1
 

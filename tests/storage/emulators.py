@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -68,11 +69,8 @@ def winners(properties: dict[str, str], path: str, creators: int, size: int) -> 
             own.create(path, bytes([number]) * size)
             won.append(number)
 
-    threads = [threading.Thread(target=creator, args=(n,)) for n in range(creators)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(creators) as pool:
+        list(pool.map(creator, range(creators)))
     return won
 
 
