@@ -143,6 +143,7 @@ def test_use_within_what_spark_runs_is_use(tables, spark, statement, does):
     spark.sql("EXECUTE IMMEDIATE 'USE spark_catalog.plain_db'")
     assert spark.catalog.currentCatalog() == "spark_catalog"
     assert spark.sql("SELECT count(*) FROM t").collect()[0][0] == 5
+    spark.sql("USE spark_catalog.default")
 
 
 def test_options_of_readers(tables, lake, spark, rows):

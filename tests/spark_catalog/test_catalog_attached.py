@@ -384,7 +384,8 @@ def plans_heard(spark, lake):
         return list(listener.heard)
 
     yield heard
-    manager.unregister(listener)
+    # A proxy is another object for each call, so that it could not be taken back by itself.
+    manager.clear()
     bus.waitUntilEmpty()
 
 

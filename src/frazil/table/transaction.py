@@ -57,12 +57,15 @@ class CollectingPort(TablePort, CommittedAtEnd):
         """Return the metadata with all operations so far."""
         return self.metadata
 
-    def check_at_commit(self, read: Operation) -> None:
-        """Add what a command has read that changes nothing: the commit checks it."""
-        self.run(read)
-
     def run(self, operation: Operation) -> None:
         """Add an operation."""
+        self._collect(operation)
+
+    def check_at_commit(self, read: Operation) -> None:
+        """Add what a command has read that changes nothing: the commit checks it."""
+        self._collect(read)
+
+    def _collect(self, operation: Operation) -> None:
         try:
             self._check_open()
             changes = operation.changes(self.metadata, committed=self._committed)
