@@ -230,6 +230,19 @@ def data_file(name: str, part: int, low: int, high: int, **stated: Any) -> DataF
     )
 
 
+def equality_deletes(*ids: int, **stated: Any) -> DataFile:
+    """Deletes in partition 1 by the columns of these ids."""
+    return DataFile(
+        file_path="eq",
+        content=Content.EQUALITY_DELETES,
+        equality_ids=ids,
+        partition=(1,),
+        record_count=5,
+        file_size_in_bytes=10,
+        **stated,
+    )
+
+
 @pytest.fixture
 def writer(tmp_path: Path) -> Writer:
     writer = Writer(tmp_path)
@@ -295,17 +308,8 @@ def test_files_whose_rows_all_match_need_no_check(
 
 def test_deletes_come_with_the_files_they_apply_to(writer: Writer) -> None:
     """Rule 178: an equality delete reaches older files of its partition, not its own commit's."""
-    delete = DataFile(
-        file_path="eq",
-        content=Content.EQUALITY_DELETES,
-        equality_ids=(2,),
-        partition=(1,),
-        record_count=1,
-        file_size_in_bytes=10,
-        null_value_counts={2: 0},
-        lower_bounds={2: to_bytes(LongType(), 3)},
-        upper_bounds={2: to_bytes(LongType(), 3)},
-    )
+    three = {2: to_bytes(LongType(), 3)}
+    delete = equality_deletes(2, null_value_counts={2: 0}, lower_bounds=three, upper_bounds=three)
     writer.commit([data_file("e", 1, 0, 9)], [delete])
     found = writer.plan()
     assert found.pairs.rows() == [(0, 0)]
@@ -322,16 +326,7 @@ def test_deletes_come_with_the_files_they_apply_to(writer: Writer) -> None:
 
 def test_a_column_beside_the_keys_does_not_decide_over_a_delete(writer: Writer) -> None:
     """The deleted row's other columns are those of an older row (rule 229)."""
-    delete = DataFile(
-        file_path="eq",
-        content=Content.EQUALITY_DELETES,
-        equality_ids=(2,),
-        partition=(1,),
-        record_count=1,
-        file_size_in_bytes=10,
-        lower_bounds={3: b"old"},
-        upper_bounds={3: b"old"},
-    )
+    delete = equality_deletes(2, lower_bounds={3: b"old"}, upper_bounds={3: b"old"})
     writer.commit([], [delete])
     assert writer.plan("name = 'new'").delete_count == 1
 
@@ -351,16 +346,7 @@ def test_metrics_tell_whether_a_key_may_be_null(
     writer: Writer, ids: tuple[int, ...], counts: dict[int, int], may_hold: bool
 ) -> None:
     """Rule 230: where no deleted key is NULL, no NULL matches; unknown counts say nothing."""
-    delete = DataFile(
-        file_path="eq",
-        content=Content.EQUALITY_DELETES,
-        equality_ids=ids,
-        partition=(1,),
-        record_count=5,
-        file_size_in_bytes=10,
-        null_value_counts=counts,
-    )
-    writer.commit([], [delete])
+    writer.commit([], [equality_deletes(*ids, null_value_counts=counts)])
     assert writer.plan().deletes["may_hold_null_keys"].to_list() == [may_hold]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -61,8 +61,9 @@ def make_table(
     partition_by: Iterable[str] = ("day",),
     properties: Mapping[str, str] | None = None,
     schema: Schema = SCHEMA,
+    files: Sequence[DataFile] = (),
 ) -> TableHandle:
-    """An empty table, by default partitioned by `day`."""
+    """A table, by default partitioned by `day`, that holds `files` if there are any."""
     if not catalog.namespace_exists("db"):
         catalog.create_namespace("db")
     metadata = new_table_metadata(
@@ -72,7 +73,10 @@ def make_table(
         properties={**FAST_RETRIES, **(properties or {})},
         format_version=version,
     )
-    return TableHandle(catalog, catalog.create_table(name, metadata))
+    table = TableHandle(catalog, catalog.create_table(name, metadata))
+    if files:
+        table.files.append(files)
+    return table
 
 
 def as_if_by_others(table: TableHandle) -> None:
@@ -151,6 +155,12 @@ def short(path: str) -> str:
 def names(table: TableHandle, *, ref: str | None = None) -> list[str]:
     """The live files of the table, as PyIceberg's manifest reader finds them."""
     return sorted(short(entry.data_file.file_path) for entry in live_entries(table, ref=ref))
+
+
+def row_ids(table: TableHandle) -> dict[str, int]:
+    """The first row id of each file."""
+    files = table.inspect.files()
+    return dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=True))
 
 
 def live_entries(table: TableHandle, *, ref: str | None = None) -> list[Any]:

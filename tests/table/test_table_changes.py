@@ -76,8 +76,7 @@ def test_a_source_of_the_partitioning_stays(files_catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("builder", ["update_schema", "update_spec", "transaction"])
 def test_an_exception_in_the_block_commits_nothing(catalog: Catalog, builder: str) -> None:
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     before = table.metadata_location
     with pytest.raises(ZeroDivisionError), getattr(table, builder)() as u:
         fail_after(u)
@@ -182,8 +181,7 @@ REFUSED: dict[str, Callable[[TableHandle], None]] = {
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_contradicts_the_table_is_refused(files_catalog: Catalog, message: str) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     before = table.metadata_location
     with pytest.raises(ValidationError, match=message):
         REFUSED[message](table)
@@ -210,8 +208,7 @@ def test_versions_that_are_not_adopted_are_refused(files_catalog: Catalog) -> No
 
 
 def test_the_location_of_new_files_moves(tmp_path: Path) -> None:
-    table = make_table(open_catalog("sql", tmp_path))
-    table.files.append([A])
+    table = make_table(open_catalog("sql", tmp_path), files=[A])
     table.set_location(f"{tmp_path}/elsewhere")
     table.files.append([B])
     assert "/elsewhere/metadata/" in table.metadata_location
@@ -232,8 +229,7 @@ KEYED = Schema(
 
 @pytest.mark.parametrize(("column", "is_told"), [("id", True), ("n", False)])
 def test_a_warning_counts_the_deletes_by_a_promoted_column(files_catalog, column, is_told):
-    table = make_table(files_catalog, schema=KEYED)
-    table.files.append([data_file("a")])
+    table = make_table(files_catalog, schema=KEYED, files=[data_file("a")])
     deletes = [replace(equality_deletes(name), equality_ids=(1,)) for name in ("e", "f")]
     table.files.row_delta(added_deletes=deletes)
     with warnings.catch_warnings(record=True) as told:

@@ -112,8 +112,7 @@ def test_a_retry_reuses_manifests_and_writes_a_list_a_try(racing: Opening) -> No
     """Rules 136, 216."""
     io = CountingIO()
     catalog = racing(io)
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     io.created.clear()
     catalog.races = 3
     table.files.fast_append([B, C])
@@ -126,8 +125,7 @@ def test_a_retry_reuses_manifests_and_writes_a_list_a_try(racing: Opening) -> No
 def test_a_retried_overwrite_filters_a_manifest_once(racing: Opening) -> None:
     io = CountingIO()
     catalog = racing(io)
-    table = make_table(catalog)
-    table.files.append([A, B])
+    table = make_table(catalog, files=[A, B])
     io.created.clear()
     catalog.races = 2
     table.files.overwrite([C], removed=[A])
@@ -139,8 +137,7 @@ def test_a_retried_overwrite_filters_a_manifest_once(racing: Opening) -> None:
 
 def test_merged_manifests_of_lost_tries_are_removed(racing: Opening) -> None:
     catalog = racing()
-    table = make_table(catalog, properties={"commit.manifest.min-count-to-merge": "2"})
-    table.files.append([A])
+    table = make_table(catalog, properties={"commit.manifest.min-count-to-merge": "2"}, files=[A])
     catalog.races = 2
     table.files.append([B])
     assert names(table) == ["a", "b", "rival0", "rival1"]
@@ -149,8 +146,7 @@ def test_merged_manifests_of_lost_tries_are_removed(racing: Opening) -> None:
 
 def test_too_many_lost_races_leave_nothing_behind(racing: Opening) -> None:
     catalog = racing()
-    table = make_table(catalog, properties={"commit.retry.num-retries": "2"})
-    table.files.append([A])
+    table = make_table(catalog, properties={"commit.retry.num-retries": "2"}, files=[A])
     catalog.races = 5
     with pytest.raises(CommitFailedError, match="3 tries"):
         table.files.append([B])
@@ -162,8 +158,7 @@ def test_too_many_lost_races_leave_nothing_behind(racing: Opening) -> None:
 
 def test_a_conflict_is_not_tried_again_and_leaves_nothing_behind(racing: Opening) -> None:
     catalog = racing()
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     catalog.races = 3
     with pytest.raises(ConflictError):
         table.files.overwrite(
@@ -200,8 +195,7 @@ def test_a_commit_without_an_answer_that_took_place_is_found(
     tmp_path: Path, operation: str
 ) -> None:
     catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     catalog.silent = True
     if operation == "append":
         table.files.append([B])
@@ -230,8 +224,7 @@ def test_an_answer_is_looked_for_once_and_as_often_again(tmp_path: Path, retries
 @pytest.mark.parametrize("commits", [True, False])
 def test_an_unknown_outcome_deletes_nothing(tmp_path: Path, commits: bool) -> None:
     catalog = SilentCatalog("test", {"warehouse": f"{tmp_path}/warehouse"})
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     catalog.silent, catalog.commits = True, commits
     before = avro_files(table)
     # Nobody can tell whose property it is, so its outcome stays unknown.
@@ -327,8 +320,7 @@ def test_ids_that_a_snapshot_names_are_asked_for(
 
 
 def test_a_staged_snapshot_asks_for_the_branch_that_it_builds_on(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([data_file("a")])
+    table = make_table(files_catalog, files=[data_file("a")])
     before = table.metadata
     table.files.append([data_file("b")], wap_id="w")
     [staged] = [s for s in table.metadata.snapshots if s.snapshot_id != head(table)]

@@ -209,9 +209,7 @@ EVERY_CASE = CASES | OF_VERSION_3
 
 
 def table_of(catalog: Catalog, case: str) -> TableHandle:
-    table = make_table(catalog, version=3 if case in OF_VERSION_3 else 2)
-    table.files.append([A, B, C])
-    return table
+    return make_table(catalog, version=3 if case in OF_VERSION_3 else 2, files=[A, B, C])
 
 
 @pytest.mark.parametrize("case", EVERY_CASE)
@@ -277,8 +275,7 @@ def compact_a(table: TableOperations, read: int) -> None:
 def test_a_conversion_and_a_compaction_that_did_not_see_it_do_not_both_stand(
     files_catalog: Catalog, first: str
 ) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     planned = head(table)
     table.files.row_delta(added_deletes=[equality_deletes("eq")])
     deleted = head(table)
@@ -294,8 +291,7 @@ def test_a_conversion_and_a_compaction_that_did_not_see_it_do_not_both_stand(
 
 def test_equality_deletes_stay_while_a_rewritten_file_needs_them(files_catalog: Catalog) -> None:
     """The conversion is about another file; the compacted one would lose the delete."""
-    table = make_table(files_catalog)
-    table.files.append([A, B])
+    table = make_table(files_catalog, files=[A, B])
     planned = head(table)
     table.files.row_delta(added_deletes=[equality_deletes("eq")])
     deleted = head(table)
@@ -323,8 +319,7 @@ def test_a_second_vector_is_a_conflict_whatever_the_filter(
     files_catalog: Catalog, options: dict[str, Any]
 ) -> None:
     """Rule 217: checked by the referenced file, always."""
-    table = make_table(files_catalog, version=3)
-    table.files.append([A, B])
+    table = make_table(files_catalog, version=3, files=[A, B])
     read = table.metadata.current_snapshot_id
     table.files.row_delta(added_deletes=[vector("theirs", "a")])
     with pytest.raises(ConflictError, match=r"a\.parquet"):
@@ -338,8 +333,7 @@ def test_a_second_vector_is_a_conflict_whatever_the_filter(
 
 
 def test_a_second_vector_is_refused_without_any_validation(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog, version=3)
-    table.files.append([A])
+    table = make_table(files_catalog, version=3, files=[A])
     table.files.row_delta(added_deletes=[vector("first", "a")])
     with pytest.raises(ConflictError, match="at most one a data file"):
         table.files.row_delta(added_deletes=[vector("second", "a")])
@@ -351,8 +345,7 @@ def test_a_second_vector_is_refused_without_any_validation(files_catalog: Catalo
 
 def test_a_lost_vector_update_is_a_conflict(files_catalog: Catalog) -> None:
     """Both replace the same vector: the second would lose the first one's deletes."""
-    table = make_table(files_catalog, version=3)
-    table.files.append([A])
+    table = make_table(files_catalog, version=3, files=[A])
     table.files.row_delta(added_deletes=[vector("v0", "a")])
     table.files.row_delta(added_deletes=[vector("v1", "a")], removed_deletes=[vector("v0", "a")])
     with pytest.raises(ConflictError):
@@ -362,8 +355,7 @@ def test_a_lost_vector_update_is_a_conflict(files_catalog: Catalog) -> None:
 
 
 def test_a_history_that_is_gone_is_a_conflict(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     read = table.metadata.current_snapshot_id
     table.files.append([B])
     table.maintenance.expire_snapshots(older_than="2999-01-01")

@@ -99,15 +99,13 @@ def test_expiry_counts_by_kind_and_keeps_files_when_told(files_catalog: Catalog)
 
 
 def test_expiry_needs_gc(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog, properties={"gc.enabled": "false"})
-    table.files.append([A])
+    table = make_table(files_catalog, properties={"gc.enabled": "false"}, files=[A])
     with pytest.raises(ValidationError, match=r"gc\.enabled"):
         table.maintenance.expire_snapshots(older_than="2999-01-01")
 
 
 def test_unused_specs_and_schemas_go(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     with table.update_schema() as u:
         u.add_column("x", "int")
     for field in ("bucket(4, id)", "bucket(8, id)"):
@@ -140,8 +138,7 @@ def test_schemas_of_dropped_columns_stay_while_files_need_them(files_catalog: Ca
 
     The newest schema stays in any case: its id is given to no other one.
     """
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     for name in ("x", "y", "z"):
         with table.update_schema() as u:
             u.add_column(name, "int")
@@ -172,8 +169,7 @@ def test_schemas_of_dropped_columns_stay_while_files_need_them(files_catalog: Ca
 
 
 def test_a_partition_keeps_the_type_of_a_dropped_column(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     with table.update_spec() as u:
         u.remove_field("day")
     with table.update_schema() as u:

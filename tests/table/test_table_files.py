@@ -19,6 +19,7 @@ from table_cases import (
     names,
     open_catalog,
     position_deletes,
+    row_ids,
     short,
     summary,
     vector,
@@ -107,8 +108,7 @@ CASES: dict[str, tuple[Change, list[str], dict[str, str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_files_and_summary_after_a_change(files_catalog: Catalog, case: str, version: int) -> None:
     change, expected, counts = CASES[case]
-    table = make_table(files_catalog, version=version)
-    table.files.append([A, B])
+    table = make_table(files_catalog, version=version, files=[A, B])
     table.files.append([C])
     change(table)
     if version < 3:
@@ -129,15 +129,13 @@ def test_a_partly_matching_file_is_an_error_that_names_it(files_catalog: Catalog
 
 
 def test_a_file_without_metrics_is_never_dropped_by_a_predicate(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([data_file("unknown")])
+    table = make_table(files_catalog, files=[data_file("unknown")])
     with pytest.raises(ValidationError, match="unknown"):
         table.files.delete(where="id < 10")
 
 
 def test_removing_a_file_twice_is_a_conflict(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A, B])
+    table = make_table(files_catalog, files=[A, B])
     table.files.delete(removed=[A])
     before = table.current_snapshot
     with pytest.raises(ConflictError, match=r"a\.parquet"):
@@ -193,16 +191,14 @@ BAD_DELETES: dict[str, tuple[int, DataFile, str]] = {
 @pytest.mark.parametrize("case", BAD_DELETES)
 def test_delete_files_that_the_version_does_not_allow(files_catalog: Catalog, case: str) -> None:
     version, delete, message = BAD_DELETES[case]
-    table = make_table(files_catalog, version=version)
-    table.files.append([A])
+    table = make_table(files_catalog, version=version, files=[A])
     with pytest.raises(ValidationError, match=message):
         table.files.row_delta(added_deletes=[delete])
 
 
 def test_sequence_numbers_as_other_engines_inherit_them(files_catalog: Catalog) -> None:
     """Rules 112, 132, 134: kept entries keep theirs when their manifest is rewritten."""
-    table = make_table(files_catalog)
-    table.files.append([A, B])
+    table = make_table(files_catalog, files=[A, B])
     table.files.append([C])
     table.files.delete(removed=[A])
     table.files.rewrite(
@@ -220,8 +216,7 @@ def test_sequence_numbers_as_other_engines_inherit_them(files_catalog: Catalog) 
 
 def test_dropping_a_data_file_drops_deletes_about_it_alone(files_catalog: Catalog) -> None:
     """Rule 219, and the same for position delete files of one data file."""
-    table = make_table(files_catalog)
-    table.files.append([A, B])
+    table = make_table(files_catalog, files=[A, B])
     table.files.row_delta(
         added_deletes=[
             position_deletes("p-a", about="a"),
@@ -237,8 +232,7 @@ def test_dropping_a_data_file_drops_deletes_about_it_alone(files_catalog: Catalo
 def test_dropping_a_data_file_drops_its_vector_and_no_other_of_the_puffin_file(
     files_catalog: Catalog,
 ) -> None:
-    table = make_table(files_catalog, version=3)
-    table.files.append([A, B])
+    table = make_table(files_catalog, version=3, files=[A, B])
     table.files.row_delta(added_deletes=[vector("dv", "a", offset=4), vector("dv", "b", offset=44)])
     table.files.rewrite(removed=[A], added=[data_file("aa", rows=8)], from_snapshot=head(table))
     deletes = table.inspect.delete_files()
@@ -248,8 +242,7 @@ def test_dropping_a_data_file_drops_its_vector_and_no_other_of_the_puffin_file(
 
 
 def test_deletes_older_than_every_data_file_are_dropped(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.files.row_delta(added_deletes=[equality_deletes("old")])
     table.files.append([B])
     table.files.row_delta(added_deletes=[equality_deletes("new")])
@@ -262,8 +255,7 @@ def test_a_rewrite_that_keeps_its_age_keeps_the_deletes_that_reach_it(
     files_catalog: Catalog,
 ) -> None:
     """Rule 133: the new file counts as old, so the equality delete still applies to it."""
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.files.row_delta(added_deletes=[equality_deletes("eq")])
     table.files.rewrite(
         removed=[A], added=[data_file("aa")], data_sequence_number=1, from_snapshot=head(table)
@@ -272,8 +264,7 @@ def test_a_rewrite_that_keeps_its_age_keeps_the_deletes_that_reach_it(
 
 
 def test_a_partition_delete_takes_its_delete_files_along(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A, C])
+    table = make_table(files_catalog, files=[A, C])
     table.files.row_delta(
         added_deletes=[equality_deletes("eq-mon", "mon"), equality_deletes("eq-tue", "tue")]
     )
@@ -311,12 +302,7 @@ def test_first_row_ids_follow_the_specifications_example(files_catalog: Catalog)
     # The rewritten manifest gets a range of its own, though its file keeps the id it had.
     assert (snapshot.first_row_id, snapshot.added_rows) == (200, 50)
     assert table.metadata.next_row_id == 250
-    files = table.inspect.data_files()
-    assert dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=False)) == {
-        "a": 0,
-        "b": 75,
-        "d": 150,
-    }
+    assert row_ids(table) == {"a": 0, "b": 75, "d": 150}
 
 
 def test_an_upgraded_table_gets_row_ids_with_its_next_snapshot(files_catalog: Catalog) -> None:
@@ -328,16 +314,13 @@ def test_an_upgraded_table_gets_row_ids_with_its_next_snapshot(files_catalog: Ca
     assert table.current_snapshot is not None
     assert table.current_snapshot.first_row_id is None
     table.files.fast_append([data_file("b", rows=5)])
-    files = table.inspect.data_files()
-    ids = dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=False))
-    assert ids == {"b": 0, "a": 5}
+    assert row_ids(table) == {"b": 0, "a": 5}
     assert table.metadata.next_row_id == 35
 
 
 @pytest.mark.parametrize("start", [1, 2])
 def test_a_table_keeps_its_files_when_it_is_upgraded(files_catalog: Catalog, start: int) -> None:
-    table = make_table(files_catalog, version=start)
-    table.files.append([A, B])
+    table = make_table(files_catalog, version=start, files=[A, B])
     table.upgrade(start + 1)
     table.files.delete(removed=[A])
     table.files.append([C])
@@ -373,8 +356,7 @@ def test_manifests_merge_when_enough_are_there(files_catalog: Catalog) -> None:
 
 def test_a_merge_drops_what_older_snapshots_deleted(files_catalog: Catalog) -> None:
     properties = {"commit.manifest.min-count-to-merge": "2"}
-    table = make_table(files_catalog, properties=properties)
-    table.files.append([A, B])
+    table = make_table(files_catalog, properties=properties, files=[A, B])
     table.files.delete(removed=[A])
     table.files.append([C])
     manifests = manifests_of(table.io, table.current_snapshot)
@@ -401,8 +383,7 @@ def test_snapshot_properties_are_kept_and_counts_win(files_catalog: Catalog) -> 
 
 
 def test_writes_go_to_a_branch_and_never_to_a_tag(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.create_branch("audit")
     table.create_tag("v1")
     table.files.append([B], branch="audit")

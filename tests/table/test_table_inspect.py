@@ -20,8 +20,7 @@ COUNTS = [
 
 def busy_table(catalog: Catalog) -> TableHandle:
     """A table with some history."""
-    table = make_table(catalog)
-    table.files.append([data_file("a", ids=(1, 5)), data_file("b", None, rows=3)])
+    table = make_table(catalog, files=[data_file("a", ids=(1, 5)), data_file("b", None, rows=3)])
     table.files.append([data_file("c", "tue", ids=(-7, 9))])
     table.create_tag("t")
     table.files.row_delta(added_deletes=[position_deletes("p"), equality_deletes("e", "tue")])

@@ -127,30 +127,19 @@ def test_position_deletes_that_were_written_before_an_upgrade(files_catalog: Cat
 Change = Callable[[TableHandle], None]
 
 
-def rename(table: TableHandle) -> None:
-    with table.update_schema() as u:
-        u.rename_column("note", "remark")
+def by(method: str, *arguments: str) -> Change:
+    """An evolution of the schema in one step."""
 
+    def change(table: TableHandle) -> None:
+        with table.update_schema() as u:
+            getattr(u, method)(*arguments)
 
-def add(table: TableHandle) -> None:
-    with table.update_schema() as u:
-        u.add_column("hour", "int")
-
-
-def drop(table: TableHandle) -> None:
-    with table.update_schema() as u:
-        u.delete_column("note")
+    return change
 
 
 def drop_and_add(table: TableHandle) -> None:
-    drop(table)
-    with table.update_schema() as u:
-        u.add_column("note", "string")
-
-
-def promote(table: TableHandle) -> None:
-    with table.update_schema() as u:
-        u.update_column("n", "long")
+    by("delete_column", "note")(table)
+    by("add_column", "note", "string")(table)
 
 
 def require(table: TableHandle) -> None:
@@ -170,10 +159,10 @@ def replaced(*fields: NestedField) -> Change:
 DAY = NestedField(2, "day", StringType(), False)
 # What another commit does, and whether files written before it still fit.
 CHANGES: dict[str, tuple[Change, bool]] = {
-    "renamed": (rename, True),
-    "added": (add, True),
-    "dropped": (drop, True),
-    "promoted": (promote, True),
+    "renamed": (by("rename_column", "note", "remark"), True),
+    "added": (by("add_column", "hour", "int"), True),
+    "dropped": (by("delete_column", "note"), True),
+    "promoted": (by("update_column", "n", "long"), True),
     "dropped and added again": (drop_and_add, False),
     "required": (require, False),
     "replaced, same columns": (
@@ -193,8 +182,7 @@ CHANGES: dict[str, tuple[Change, bool]] = {
 def test_files_written_for_an_earlier_schema(files_catalog: Catalog, change: str) -> None:
     theirs, fits = CHANGES[change]
     schema = Schema((*SCHEMA.fields, NestedField(4, "n", IntegerType(), False)))
-    table = make_table(files_catalog, schema=schema)
-    table.files.append([A])
+    table = make_table(files_catalog, schema=schema, files=[A])
     written_for = Definition.of(table.metadata)
     theirs(TableHandle(files_catalog, files_catalog.load_table("db.t")))
     if fits:

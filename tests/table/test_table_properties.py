@@ -83,8 +83,7 @@ def set_by_another_engine(table: TableHandle, **properties: str) -> TableHandle:
 
 @pytest.mark.parametrize("kind", CATALOGS)
 def test_every_wrong_value_of_another_engine_can_be_mended(kind: str, tmp_path: Path) -> None:
-    table = make_table(open_catalog(kind, tmp_path))
-    table.files.append([data_file("a")])
+    table = make_table(open_catalog(kind, tmp_path), files=[data_file("a")])
     wrong = {name: "wrong" for name in PROPERTIES if not name.endswith("path")}
     wrong["write.metadata.compression-codec"] = "none"
     wrong["write.metadata.previous-versions-max"] = "1"
@@ -98,8 +97,7 @@ def test_every_wrong_value_of_another_engine_can_be_mended(kind: str, tmp_path: 
 
 
 def test_what_needs_a_wrong_value_fails_with_its_name(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([data_file("a")])
+    table = make_table(files_catalog, files=[data_file("a")])
     set_by_another_engine(table, gc_enabled="no", commit_manifest_target__size__bytes="8MB")
     with pytest.raises(ConfigurationError, match=r"gc\.enabled is 'no'"):
         table.maintenance.expire_snapshots()

@@ -37,8 +37,7 @@ A, B, C = data_file("a"), data_file("b"), data_file("c", "tue")
 
 
 def test_branches_and_tags_are_what_pyiceberg_reads(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     table.create_tag("first", retention=Retention(max_ref_age_ms=1000))
     table.files.append([B])
     table.create_branch("side", snapshot_id=ids(table)[0])
@@ -57,8 +56,7 @@ def test_branches_and_tags_are_what_pyiceberg_reads(catalog: Catalog) -> None:
 
 
 def test_a_commit_keeps_the_retention_of_its_branch(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     kept = Retention(min_snapshots_to_keep=7, max_snapshot_age_ms=5)
     table.set_retention("main", kept)
     table.files.append([B])
@@ -112,8 +110,7 @@ def test_rolling_back_and_setting_the_current_snapshot(catalog: Catalog) -> None
 
 
 def test_fast_forward_needs_an_ancestor(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.create_branch("side")
     table.files.append([B], branch="side")
     table.files.append([C])
@@ -124,8 +121,7 @@ def test_fast_forward_needs_an_ancestor(files_catalog: Catalog) -> None:
 
 
 def test_staged_changes_are_published_once(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.files.append([B], wap_id="w1")
     assert names(table) == ["a"]
     table.files.append([C])
@@ -140,8 +136,7 @@ def test_staged_changes_are_published_once(files_catalog: Catalog) -> None:
 
 
 def test_a_staged_child_of_the_head_becomes_the_head(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.files.delete(where="true", wap_id="w1")
     table.cherrypick_snapshot(ids(table)[1])
     assert table.metadata.current_snapshot_id == ids(table)[1]
@@ -151,8 +146,7 @@ def test_a_staged_child_of_the_head_becomes_the_head(files_catalog: Catalog) -> 
 def test_a_dynamic_overwrite_is_picked_only_while_its_partitions_are_as_they_were(
     files_catalog: Catalog,
 ) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A, C])
+    table = make_table(files_catalog, files=[A, C])
     table.files.replace_partitions([B], wap_id="w1")
     table.files.append([data_file("d", "tue")])
     table.publish_changes("w1")
@@ -164,8 +158,7 @@ def test_a_dynamic_overwrite_is_picked_only_while_its_partitions_are_as_they_wer
 
 
 def test_only_appends_and_dynamic_overwrites_are_picked(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.files.delete(removed=[A], wap_id="w1")
     table.files.append([B])
     with pytest.raises(ValidationError, match="neither an append"):
@@ -300,8 +293,7 @@ def test_snapshots_are_found_by_time_reference_and_id(files_catalog: Catalog) ->
 
 
 def test_statistics_are_registered_and_forgotten(files_catalog: Catalog) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     snapshot = ids(table)[0]
     table.maintenance.set_statistics(
         StatisticsFile(

@@ -40,8 +40,7 @@ METADATA_TABLES = (
 
 @pytest.fixture
 def handle(files_catalog: Catalog) -> TableHandle:
-    made = make_table(files_catalog, version=3)
-    made.files.append([data_file("a", rows=3)])
+    made = make_table(files_catalog, version=3, files=[data_file("a", rows=3)])
     made.files.append([data_file("b", rows=4)])
     made.create_tag("t")
     return made
@@ -268,8 +267,7 @@ def test_a_table_without_a_uuid_gets_one_by_its_first_commit(
 ) -> None:
     """Version 1 has it optional (rule 191); the Java runtime gives one, and some need one."""
     catalog = open_catalog(kind, tmp_path)
-    made = make_table(catalog, version=1)
-    made.files.append([data_file("a")])
+    made = make_table(catalog, version=1, files=[data_file("a")])
     found = document(made)
     del found["table-uuid"]
     path = made.metadata_location.rpartition("/")[0] + "/00009-other.metadata.json"
@@ -312,8 +310,7 @@ def without_partition(table: TableHandle, manifest: ManifestFile) -> ManifestFil
 def test_an_unknown_partition_is_not_taken_for_one_that_matches(
     files_catalog: Catalog, content: ManifestContent, where: str
 ) -> None:
-    table = make_table(files_catalog)
-    table.files.append([data_file("a", "tue")])
+    table = make_table(files_catalog, files=[data_file("a", "tue")])
     table.files.row_delta(added_deletes=[position_deletes("p", "tue")])
     (manifest,) = (m for m in table.inspect.manifests_of() if m.content is content)
     manifest = without_partition(table, manifest)

@@ -14,6 +14,7 @@ from table_cases import (
     data_file,
     make_table,
     names,
+    row_ids,
     short,
 )
 
@@ -55,8 +56,7 @@ def test_a_transaction_is_one_commit_and_each_step_sees_the_last(catalog: Catalo
 
 
 def test_a_transaction_is_run_again_as_a_whole(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     other = TableHandle(catalog, catalog.load_table("db.t"))
     with table.transaction() as tx:
         tx.files.append([B])
@@ -100,13 +100,7 @@ def test_a_retry_gives_rows_the_numbers_of_its_own_try(
     ranges = sorted((starts[name], starts[name] + n) for name, n in ROWS.items())
     assert all(end <= start for (_, end), (start, _) in pairwise(ranges))
     # What the rival published stays what it was.
-    published = other.inspect.files()
-    assert (
-        starts["rival"]
-        == dict(zip(map(short, published["file_path"]), published["first_row_id"], strict=True))[
-            "rival"
-        ]
-    )
+    assert starts["rival"] == row_ids(other)["rival"]
 
 
 ROWS = {"rival": 5, "one": 2, "two": 2}
@@ -115,8 +109,7 @@ ROWS = {"rival": 5, "one": 2, "two": 2}
 def test_rows_keep_the_ids_that_a_rival_published_after_an_upgrade(
     files_catalog: Catalog,
 ) -> None:
-    table = make_table(files_catalog)
-    table.files.append([A])
+    table = make_table(files_catalog, files=[A])
     table.upgrade(3)
     other = TableHandle(files_catalog, files_catalog.load_table("db.t"))
     with table.transaction() as tx:
@@ -126,15 +119,8 @@ def test_rows_keep_the_ids_that_a_rival_published_after_an_upgrade(
     assert published == {key: row_ids(table)[key] for key in published}
 
 
-def row_ids(table: TableHandle) -> dict[str, int]:
-    """The first row id of each file."""
-    files = table.inspect.files()
-    return dict(zip(map(short, files["file_path"]), files["first_row_id"], strict=True))
-
-
 def test_changes_that_a_transaction_staged_are_published_together(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     with table.transaction() as tx:
         tx.files.append([B], wap_id="w")
         tx.files.append([C], wap_id="w")
@@ -146,8 +132,7 @@ def test_changes_that_a_transaction_staged_are_published_together(catalog: Catal
 
 
 def test_a_branch_and_its_first_snapshot_are_one_commit(catalog: Catalog) -> None:
-    table = make_table(catalog)
-    table.files.append([A])
+    table = make_table(catalog, files=[A])
     before = len(table.metadata.metadata_log)
     table.files.append([B], branch="audit", starts_branch=True)
     assert len(table.metadata.metadata_log) == before + 1
@@ -172,8 +157,7 @@ def test_a_table_is_created_with_its_first_rows(catalog: Catalog) -> None:
 
 
 def test_a_replaced_table_keeps_its_history(catalog: Catalog) -> None:
-    table = make_table(catalog, properties={"kept": "1"})
-    table.files.append([A])
+    table = make_table(catalog, properties={"kept": "1"}, files=[A])
     uuid = table.uuid
     schema = Schema(
         (NestedField(1, "note", StringType(), False), NestedField(2, "size", LongType(), False))
