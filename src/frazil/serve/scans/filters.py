@@ -199,14 +199,14 @@ class _Reader:
     def _comparison(self, value: dict[str, Any], op: Op, *, is_negated: bool) -> Expression:
         left, right = _member(value, "left", "term"), _member(value, "right", "value")
         if _is_term(right) and not _is_term(left):
-            left, right, op = right, left, op.flipped
+            left, right, op = right, left, op.converse
         if _is_term(right):
             self._column(left), self._column(right)
             return self._unknown()
         ref, literal = self._column(left), _literal(right)
         if ref is None:
             return self._unknown()
-        op = op.negated if is_negated else op
+        op = op.negation if is_negated else op
         if isinstance(ref.type, TEMPORAL_TYPES) and _is_whole(literal):
             found = compare(ref, op, Inside(literal, exact=True))
         else:
