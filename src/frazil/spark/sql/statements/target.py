@@ -140,7 +140,7 @@ def condition_of_rows(
 
     What functions of the lake say of columns stands before it, since that leaves out files.
     """
-    bound = expressions.bound(text)
+    bound = expressions.bind(text)
     text = with_short_qualifiers(text, expressions.outer)
     if not may_call(words_of(text)) or not is_read_as_here(text, context.spark):
         return bound
@@ -190,6 +190,6 @@ def assignments_of(
         if name in values:
             raise SqlSyntaxError(f"the column {name} is set twice")
         is_default = text.strip().upper() == "DEFAULT"
-        values[name] = default_text(target.schema, name) if is_default else expressions.bound(text)
+        values[name] = default_text(target.schema, name) if is_default else expressions.bind(text)
         if not reader.takes(","):
             return values
