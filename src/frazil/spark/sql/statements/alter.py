@@ -19,7 +19,7 @@ from frazil.spark.sql.statements.columns import (
     type_of,
 )
 from frazil.spark.sql.statements.defaults import default_value
-from frazil.spark.sql.statements.tables import properties_of, refuse_collation
+from frazil.spark.sql.statements.tables import keys_of, properties_of, refuse_collation
 from frazil.spark.words import WordReader
 from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
@@ -63,9 +63,7 @@ def _add_columns(context: SqlContext, table: RowCommands, reader: WordReader) ->
     if reader.sees("("):
         added = column_definitions(reader.inner_reader(), table.port.identifier)
     else:
-        added = [column_definition(reader, table.port.identifier)]
-        while reader.takes(","):
-            added.append(column_definition(reader, table.port.identifier))
+        added = reader.list_of(column_definition, reader, table.port.identifier)
     with _schema_of(context, table) as change:
         for each in added:
             _add(context, change, each)
@@ -113,9 +111,7 @@ def _rename_column(context: SqlContext, table: RowCommands, reader: WordReader) 
 def _drop_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if_exists = reader.takes("IF", "EXISTS")
     inner = reader.inner_reader() if reader.sees("(") else reader
-    names = [inner.names("a column")]
-    while inner.takes(","):
-        names.append(inner.names("a column"))
+    names = inner.list_of(inner.names, "a column")
     schema = table.metadata.schema
     with _schema_of(context, table) as change:
         for name in names:
@@ -259,22 +255,20 @@ def _order(reader: WordReader) -> list[str]:
     keys = [word.keyword for word in inner.words[inner.at :]]
     # A column may be called as one of these.
     after = [pair[0] for pair in pairwise(keys) if pair in _CLAUSES]
-    fields = [inner.text_to(",", ";", *after)]
-    while inner.takes(","):
-        fields.append(inner.text_to(",", ";", *after))
+    fields = inner.list_of(inner.text_to, ",", ";", *after)
     if inner is not reader:
         inner.finish()
     return fields
 
 
 def _set_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    names = _column_names(reader)
+    names = reader.list_of(reader.names, "a column")
     with _schema_of(context, table) as change:
         change.set_identifier_fields(*names)
 
 
 def _drop_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    gone = {".".join(name).lower() for name in _column_names(reader)}
+    gone = {".".join(name).lower() for name in reader.list_of(reader.names, "a column")}
     schema = table.metadata.schema
     now = [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
     unknown = gone - {name.lower() for name in now}
@@ -282,13 +276,6 @@ def _drop_identifier_fields(context: SqlContext, table: RowCommands, reader: Wor
         raise ValidationError(f"{', '.join(sorted(unknown))}: not among the identifier fields")
     with _schema_of(context, table) as change:
         change.set_identifier_fields(*(name for name in now if name.lower() not in gone))
-
-
-def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
-    names = [reader.names("a column")]
-    while reader.takes(","):
-        names.append(reader.names("a column"))
-    return names
 
 
 # -- properties ----------------------------------------------------------------------------------
@@ -315,11 +302,7 @@ def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader)
 
 def _unset_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     reader.takes("IF", "EXISTS")
-    inner = reader.inner_reader()
-    names = [inner.word("a property").text]
-    while inner.takes(","):
-        names.append(inner.word("a property").text)
-    table.remove_properties(*names)
+    table.remove_properties(*keys_of(reader.inner_reader()))
 
 
 def _set_collation(context: SqlContext, table: RowCommands, reader: WordReader) -> None:

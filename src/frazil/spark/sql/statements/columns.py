@@ -75,9 +75,7 @@ def lacks(table: Identifier, what: str) -> FrazilError:
 
 def column_definitions(reader: WordReader, table: Identifier) -> list[ColumnDefinition]:
     """Read definitions of a table's columns, with commas between them."""
-    found = [column_definition(reader, table)]
-    while reader.takes(","):
-        found.append(column_definition(reader, table))
+    found = reader.list_of(column_definition, reader, table)
     reader.finish()
     return found
 

@@ -116,9 +116,7 @@ def _clause(
         names = names_inside(reader)
         reader.expect("VALUES")
         inner = reader.inner_reader()
-        texts = [inner.text_to(",")]
-        while inner.takes(","):
-            texts.append(inner.text_to(","))
+        texts = inner.list_of(inner.text_to, ",")
         if len(texts) != len(names):
             raise inner.error(f"{len(names)} values are expected")
         values = {
