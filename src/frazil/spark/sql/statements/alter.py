@@ -31,7 +31,6 @@ _BY_STATEMENTS: Final = {
     "sort-order": "WRITE ORDERED BY",
     "identifier-fields": "SET IDENTIFIER FIELDS",
 }
-_SPECIAL: Final = ("location", "current-snapshot-id", "cherry-pick-snapshot-id", "format-version")
 
 
 def alter_table(context: SqlContext, reader: WordReader) -> None:
@@ -79,10 +78,15 @@ def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) ->
         default=default,
         required=column.is_required,
     )
-    if column.position == "":
-        change.move_first(column.parts)
-    elif column.position is not None:
-        change.move_after(column.parts, (*column.parts[:-1], column.position))
+    _move(change, column.parts, column.position)
+
+
+def _move(change: UpdateSchema, name: tuple[str, ...], position: str | None) -> None:
+    """Move a column to where its definition says: first, or after another one."""
+    if position == "":
+        change.move_first(name)
+    elif position is not None:
+        change.move_after(name, (*name[:-1], position))
 
 
 def _replace_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
@@ -115,9 +119,8 @@ def _drop_columns(context: SqlContext, table: RowCommands, reader: WordReader) -
     schema = table.metadata.schema
     with _schema_of(context, table) as change:
         for name in names:
-            if if_exists and not _has_column(schema, name):
-                continue
-            change.delete_column(name)
+            if not if_exists or _has_column(schema, name):
+                change.delete_column(name)
 
 
 def _has_column(schema: object, name: tuple[str, ...]) -> bool:
@@ -155,10 +158,7 @@ def _change_column(context: SqlContext, table: RowCommands, reader: WordReader) 
         change.update_column(name, given.field.field_type)
         if given.comment is not None:
             change.update_column(name, doc=given.comment)
-        if given.position == "":
-            change.move_first(name)
-        elif given.position is not None:
-            change.move_after(name, (*name[:-1], given.position))
+        _move(change, name, given.position)
 
 
 def _is_definition_of(name: str, reader: WordReader) -> bool:
@@ -287,15 +287,15 @@ def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader)
         raise UnsupportedError(
             f"{key!r} is a reserved table property: say ALTER TABLE … {_BY_STATEMENTS[key]}"
         )
-    special = {key: given.pop(key) for key in _SPECIAL if key in given}
-    if "location" in special:
-        table.set_location(special["location"])
-    if "format-version" in special:
-        table.upgrade(special["format-version"])
-    if "current-snapshot-id" in special:
-        table.set_current_snapshot(special["current-snapshot-id"])
-    if "cherry-pick-snapshot-id" in special:
-        table.cherrypick_snapshot(special["cherry-pick-snapshot-id"])
+    special: dict[str, Callable[[str], object]] = {
+        "location": table.set_location,
+        "format-version": table.upgrade,
+        "current-snapshot-id": table.set_current_snapshot,
+        "cherry-pick-snapshot-id": table.cherrypick_snapshot,
+    }
+    for key, act in special.items():
+        if key in given:
+            act(given.pop(key))
     if given:
         table.set_properties(given)
 
@@ -355,8 +355,7 @@ def _reference_clauses(reader: WordReader) -> tuple[int | None, Retention | None
 
 
 def _duration(reader: WordReader) -> int:
-    number = reader.number()
-    return number * _unit(reader)
+    return reader.number() * _unit(reader)
 
 
 def _unit(reader: WordReader) -> int:

@@ -111,11 +111,9 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
     if reader.takes("IF", "NOT", "EXISTS"):
         raise reader.error("IF NOT EXISTS after PARTITION is not supported; leave it out")
     by_name = reader.takes("BY", "NAME")
-    columns = None
-    if reader.sees("(") and not sees_query(reader):
-        columns = names_inside(reader)
-    if not by_name:
-        by_name = reader.takes("BY", "NAME")
+    has_names = reader.sees("(") and not sees_query(reader)
+    columns = names_inside(reader) if has_names else None
+    by_name = by_name or reader.takes("BY", "NAME")
     expressions = expressions_of(context, target, target.name, before)
     where = None
     replaced: tuple[str, ...] | None = None

@@ -528,5 +528,4 @@ def refresh(context: SqlContext, reader: WordReader) -> bool:
     """Run a REFRESH TABLE, for which nothing is to do: every statement sees tables as they are."""
     reader.expect("REFRESH")
     reader.takes("TABLE")
-    parts = reader.names("the name of a table")
-    return context.find(parts) is not None
+    return context.find(reader.names("the name of a table")) is not None
