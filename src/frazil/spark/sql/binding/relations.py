@@ -88,14 +88,12 @@ class QueriedTable:
     def scan(self) -> Scan:
         """The read of the table's rows, all of them."""
         table = self.named.table
-        names = [field.name for field in table.metadata.schema.fields]
         version = self.version.arguments
-        if not self.metadata_columns:
-            return table.scan(**version)
         whole = table.scan(**version)
+        if not self.metadata_columns:
+            return whole
         taken = [name for name in self.metadata_columns if name not in whole.projection.names]
-        names = [*whole.projection.names, *taken]
-        return table.scan(columns=names, **version)
+        return table.scan(columns=[*whole.projection.names, *taken], **version)
 
     @property
     def schema(self) -> S.StructType:
