@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
 from frazil.errors import PredicateError, SqlSyntaxError
 from frazil.format.predicates.sql.sql_literals import spark_tokens
+
+Item = TypeVar("Item")
 
 QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
 """With which words a query begins, but for parentheses."""
@@ -193,6 +195,13 @@ class WordReader:
             raise self.error(f"{expected} is expected")
         self.at += 1
         return int(text)
+
+    def list_of(self, read: Callable[..., Item], *args: Any) -> list[Item]:
+        """Return what a function reads between commas, which goes along this reader."""
+        found = [read(*args)]
+        while self.takes(","):
+            found.append(read(*args))
+        return found
 
     def inner_reader(self) -> WordReader:
         """Go past a pair of parentheses, and return a reader of what is inside.

@@ -69,7 +69,7 @@ class Column:
 
     def not_in(self, values: Iterable[Any]) -> Expression:
         """Return whether it is not NULL and not one of the values; with no values TRUE."""
-        return self.is_in(values).negated()
+        return self.is_in(values).negation()
 
     def is_null(self) -> Expression:
         """Return whether the column is NULL."""

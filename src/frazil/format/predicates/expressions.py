@@ -121,7 +121,7 @@ def push_down_not(root: Expression) -> Expression:
     """The same predicate with NOT only inside of the leaves (De Morgan holds for three values)."""
 
     def with_negation(node: Expression) -> tuple[Expression, Expression]:
-        return node, node.negated()
+        return node, node.negation()
 
     def combine(
         node: Expression, parts: list[tuple[Expression, Expression]]
@@ -144,7 +144,7 @@ def with_leaves(root: Expression, leaf: Callable[[Expression], Expression]) -> E
 
 def _join_parts(node: Expression, parts: list[Expression]) -> Expression:
     if isinstance(node, Not):
-        return parts[0].negated()
+        return parts[0].negation()
     return all_of(parts) if isinstance(node, And) else any_of(parts)
 
 

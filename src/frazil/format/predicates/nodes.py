@@ -35,7 +35,7 @@ class Expression:
         return Or(self, other) if isinstance(other, Expression) else NotImplemented
 
     def __invert__(self) -> Expression:
-        return self.negated()
+        return self.negation()
 
     def __bool__(self) -> bool:
         raise PredicateError(
@@ -43,7 +43,7 @@ class Expression:
             "parentheses), not with and, or, not or a chain like 1 < col('a') < 3"
         )
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """NOT of this predicate."""
         return Not(self)
 
@@ -59,7 +59,7 @@ class Expression:
 class AlwaysTrue(Expression):
     """Keeps every row."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """Keeps no row."""
         return AlwaysFalse()
 
@@ -68,7 +68,7 @@ class AlwaysTrue(Expression):
 class AlwaysFalse(Expression):
     """Keeps no row; every row under NOT."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """Keeps every row."""
         return AlwaysTrue()
 
@@ -77,7 +77,7 @@ class AlwaysFalse(Expression):
 class AlwaysNull(Expression):
     """A comparison with NULL: keeps no row, also under NOT."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """NOT NULL is NULL."""
         return self
 
@@ -144,7 +144,7 @@ class Not(Expression):
 
     child: Expression
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """The operand itself."""
         return self.child
 
@@ -186,9 +186,9 @@ class Comparison(Leaf):
         object.__setattr__(self, "ref", ref)
         object.__setattr__(self, "literal", literal)
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """The opposite comparison, which is NULL on NULL as well."""
-        return Comparison(self.op.negated, self.ref, self.literal)
+        return Comparison(self.op.negation, self.ref, self.literal)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -197,7 +197,7 @@ class In(Leaf):
 
     values: tuple[Any, ...]
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """NOT IN."""
         return NotIn(self.ref, self.values)
 
@@ -208,7 +208,7 @@ class NotIn(Leaf):
 
     values: tuple[Any, ...]
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """IN."""
         return In(self.ref, self.values)
 
@@ -217,7 +217,7 @@ class NotIn(Leaf):
 class IsNull(Leaf):
     """The column is NULL, also because a struct around it is."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """IS NOT NULL."""
         return NotNull(self.ref)
 
@@ -226,7 +226,7 @@ class IsNull(Leaf):
 class NotNull(Leaf):
     """The column is not NULL."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """IS NULL."""
         return IsNull(self.ref)
 
@@ -235,7 +235,7 @@ class NotNull(Leaf):
 class IsNaN(Leaf):
     """The column is NaN; FALSE on NULL."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """Not NaN."""
         return NotNaN(self.ref)
 
@@ -244,7 +244,7 @@ class IsNaN(Leaf):
 class NotNaN(Leaf):
     """The column is a number or NULL."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """NaN."""
         return IsNaN(self.ref)
 
@@ -255,7 +255,7 @@ class StartsWith(Leaf):
 
     prefix: str
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """Not starts with."""
         return NotStartsWith(self.ref, self.prefix)
 
@@ -266,7 +266,7 @@ class NotStartsWith(Leaf):
 
     prefix: str
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """Starts with."""
         return StartsWith(self.ref, self.prefix)
 

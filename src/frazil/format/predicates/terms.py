@@ -22,21 +22,21 @@ class Op(StrEnum):
     GE = ">="
 
     @property
-    def negated(self) -> Op:
+    def negation(self) -> Op:
         """The comparison that is TRUE exactly where this one is FALSE."""
-        return _NEGATED[self]
+        return _NEGATIONS[self]
 
     @property
-    def flipped(self) -> Op:
+    def converse(self) -> Op:
         """The same comparison with its two sides exchanged."""
-        return _FLIPPED[self]
+        return _CONVERSES[self]
 
     def compare(self, left: Any, right: Any) -> Any:
         """What Python's own comparison of two values tells, or of columns of them."""
         return _COMPARED[self](left, right)
 
 
-_NEGATED = {
+_NEGATIONS = {
     Op.EQ: Op.NE,
     Op.NE: Op.EQ,
     Op.LT: Op.GE,
@@ -44,7 +44,7 @@ _NEGATED = {
     Op.GT: Op.LE,
     Op.LE: Op.GT,
 }
-_FLIPPED = {
+_CONVERSES = {
     Op.EQ: Op.EQ,
     Op.NE: Op.NE,
     Op.LT: Op.GT,

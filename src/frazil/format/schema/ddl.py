@@ -115,7 +115,7 @@ class _Parser:
             self._advance()
             if name == "time":
                 self._numbers(1)
-            return self._compared(SQL_TYPES[name])
+            return self._with_byte_collation(SQL_TYPES[name])
         if name in _DECIMALS:
             self._advance()
             numbers = self._numbers(2) or [10]
@@ -126,13 +126,13 @@ class _Parser:
         if name in ("char", "character", "varchar"):
             self._advance()
             self._length("(")
-            return self._compared(StringType())
+            return self._with_byte_collation(StringType())
         if name in ("struct", "array", "map"):
             self._advance()
             return self._nested_type(name)
         raise self._syntax_error("a type that Spark and Iceberg know")
 
-    def _compared(self, kind: IcebergType) -> IcebergType:
+    def _with_byte_collation(self, kind: IcebergType) -> IcebergType:
         """A type whose collation, if one is said, compares bytes, since Iceberg knows none."""
         if isinstance(kind, StringType) and self.kind == "word" and self.value.lower() == "collate":
             self._advance()

@@ -44,7 +44,7 @@ def may_keep(leaf: Leaf, known: Ranges) -> pl.Series:
 
 def must_keep(leaf: Leaf, known: Ranges) -> pl.Series:
     """True for each file of which a leaf keeps every row within the ranges."""
-    opposite = leaf.negated()
+    opposite = leaf.negation()
     assert isinstance(opposite, Leaf)
     # On a value, a leaf is TRUE exactly where its opposite is FALSE.
     kept = ~(known.may_be_value & _may_keep_value(opposite, known))

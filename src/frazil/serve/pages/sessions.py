@@ -73,7 +73,7 @@ class Sessions:
         is_ours = len(held) == _BYTES and hmac.compare_digest(self._signature(content), signature)
         if not is_ours or int.from_bytes(content[:_TIME], "big") <= time.time():
             return None
-        return self._tokens.marked(content[_TIME:], self._key)
+        return self._tokens.principal_of_mark(content[_TIME:], self._key)
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._key, b"session" + content, "sha256")

@@ -90,7 +90,7 @@ class Tokens:
         """
         return None if self.principal(token) is None else _mark(_digest(token), key)
 
-    def marked(self, mark: bytes, key: bytes) -> Principal | None:
+    def principal_of_mark(self, mark: bytes, key: bytes) -> Principal | None:
         """Return whose token a mark stands for, as long as it is one."""
         found = None
         for held, principal in self._principals:

@@ -162,7 +162,7 @@ class _Reader:
     def _unary(self, value: dict[str, Any], kind: str) -> Expression:
         ref = self._column(_member(value, "child", "term"))
         if ref is None:
-            return self._unknown()
+            return self._keep_every_file()
         return bind(_UNARY[kind](Reference(ref.parts)), self.schema)
 
     def _set_predicate(self, value: dict[str, Any], *, is_not: bool) -> Expression:
@@ -173,7 +173,7 @@ class _Reader:
         if not isinstance(listed, list):
             raise PredicateError("a filter with in or not-in needs a list of values")
         if ref is None:
-            return self._unknown()
+            return self._keep_every_file()
         literals = [_literal(each) for each in listed]
         if isinstance(ref.type, TEMPORAL_TYPES) and all(_is_whole(each) for each in literals):
             found = (not_in_values if is_not else in_values)(ref, literals)
@@ -191,7 +191,7 @@ class _Reader:
         if not isinstance(prefix, str):
             raise PredicateError("a filter with starts-with needs a text")
         if ref is None:
-            return self._unknown()
+            return self._keep_every_file()
         node = (NotStartsWith if is_not else StartsWith)(Reference(ref.parts), prefix)
         found = bind(node, self.schema)
         return self._or_null(ref, found) if is_not else found
@@ -199,14 +199,14 @@ class _Reader:
     def _comparison(self, value: dict[str, Any], op: Op, *, is_negated: bool) -> Expression:
         left, right = _member(value, "left", "term"), _member(value, "right", "value")
         if _is_term(right) and not _is_term(left):
-            left, right, op = right, left, op.flipped
+            left, right, op = right, left, op.converse
         if _is_term(right):
             self._column(left), self._column(right)
-            return self._unknown()
+            return self._keep_every_file()
         ref, literal = self._column(left), _literal(right)
         if ref is None:
-            return self._unknown()
-        op = op.negated if is_negated else op
+            return self._keep_every_file()
+        op = op.negation if is_negated else op
         if isinstance(ref.type, TEMPORAL_TYPES) and _is_whole(literal):
             found = compare(ref, op, Inside(literal, exact=True))
         else:
@@ -244,7 +244,7 @@ class _Reader:
         self.is_exact = False
         return any_of([found, IsNull(ref)])
 
-    def _unknown(self) -> Expression:
+    def _keep_every_file(self) -> Expression:
         """What a filter says that no file is left out by."""
         self.is_exact = False
         return AlwaysTrue()

@@ -7,14 +7,14 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from frazil.spark.session.marks import mark_of, marked
+from frazil.spark.session.marks import mark_of, mark_thread
 
 _MARK: Final = "frazil.own.statement"
 
 
 def own_statements(spark: SparkSession) -> AbstractContextManager[None]:
     """Mark what the thread parses in the block as Frazil's own."""
-    return marked(spark, _MARK, "true")
+    return mark_thread(spark, _MARK, "true")
 
 
 def parses_own_statement(spark: SparkSession) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.errors import SqlSyntaxError, ValidationError
 from frazil.later import later
 from frazil.spark.session.facts import is_connect
-from frazil.spark.session.marks import mark_of, marked
+from frazil.spark.session.marks import mark_of, mark_thread
 
 if TYPE_CHECKING:
     from frazil.spark.lake_transaction.tables import JoinedTables
@@ -173,7 +173,7 @@ class StatementTransactions:
                 "another statement of this session's transaction runs: wait for it, or begin a "
                 "transaction in a session of its own"
             )
-        mark = nullcontext() if is_connected else marked(self._spark, _PART, own)
+        mark = nullcontext() if is_connected else mark_thread(self._spark, _PART, own)
         try:
             with mark:
                 yield

@@ -28,7 +28,7 @@ def schema_of(schema: SchemaLike | None) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str):
-        return _parsed(schema)
+        return _parse_ddl(schema)
     if isinstance(schema, StructType):
         return schema_from_spark(schema)
     fields = getattr(schema, "schema", None)
@@ -71,7 +71,7 @@ def _of_spark(data_type: DataType) -> IcebergType:
     return field.field_type
 
 
-def _parsed(ddl: str) -> Schema:
+def _parse_ddl(ddl: str) -> Schema:
     try:
         parsed = StructType.fromDDL(ddl)
     except PySparkException as error:

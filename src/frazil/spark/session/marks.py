@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def marked(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+def mark_thread(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     """Mark what the thread does in the block."""
     context = spark.sparkContext
     before = context.getLocalProperty(name)

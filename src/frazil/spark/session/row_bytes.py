@@ -102,12 +102,12 @@ def _of_list(value: Column, element: S.DataType) -> Column:
     if _bytes_beyond(F.lit(None), element) is None:
         return room
 
-    def added(size: Column, item: Column) -> Column:
+    def total(size: Column, item: Column) -> Column:
         beyond = _bytes_beyond(item, element)
         assert beyond is not None, element
         return size + beyond
 
-    return room + _bytes_or_zero(F.aggregate(value, F.lit(0).cast("bigint"), added))
+    return room + _bytes_or_zero(F.aggregate(value, F.lit(0).cast("bigint"), total))
 
 
 def _bytes_or_zero(size: Column) -> Column:

@@ -184,14 +184,12 @@ class NamedTable:
             raise UnsupportedError(
                 f"{table.name}.{name} shows all snapshots: read it without a version"
             )
-        read = getattr(table.inspect.dataframes, name)
+        read: Callable[..., DataFrame] = getattr(table.inspect.dataframes, name)
         if name in _OF_A_VERSION:
-            rows: DataFrame = read(**version.arguments)
-            return rows
+            return read(**version.arguments)
         if version.arguments:
             table.scan(**version.arguments)
-        whole: DataFrame = read()
-        return whole
+        return read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,9 +423,8 @@ class SqlContext:
 
     def is_catalog(self, name: str) -> bool:
         """Whether a name is that of a lake, or of one of Spark's catalogs."""
-        if self.is_lake(name) or name == SPARK_CATALOG:
-            return True
-        return self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+        is_known = self.is_lake(name) or name == SPARK_CATALOG
+        return is_known or self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
 
     def is_lake(self, name: str) -> bool:
         """Whether a name stands before names of a lake's tables."""
@@ -453,8 +450,7 @@ class SqlContext:
         table = None if said is None else self._table(catalog, whole[:-1])
         if table is None or said is None:
             return None
-        version, metadata_table = said
-        return NamedTable(table, version, metadata_table)
+        return NamedTable(table, *said)
 
     def _table(self, catalog: Catalog, identifier: Identifier) -> LakeTable | None:
         try:

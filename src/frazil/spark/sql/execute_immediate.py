@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -23,6 +22,10 @@ _BY_KIND: Final = {
     "timestamp": ("unix_micros({})", "timestamp_micros({})"),
 }
 """What is asked of a value over Connect and what makes it again, where its text tells less."""
+
+
+_Value = tuple[str, str | None]
+"""An expression, and what it is called after AS."""
 
 
 def is_immediate(statement: object) -> bool:
@@ -44,64 +47,36 @@ def immediate_statement(spark: SparkSession, statement: str, args: Args = None) 
         ValidationError: the text to run is NULL.
         AnalysisException: of Spark, where a value is no constant.
     """
-    said = _Immediate.of(with_literals(statement, args, spark=spark))
-    text = _text_of(spark, said.text)
-    text = with_literals(text, _values_of(spark, said.values, text), spark=spark)
-    if not said.variables:
+    said, variables, values = _clauses(with_literals(statement, args, spark=spark))
+    text = _text_of(spark, said)
+    text = with_literals(text, _values_of(spark, values, text), spark=spark)
+    if not variables:
         return text
     if not begins_query(words_of(text)):
         raise SqlSyntaxError(f"EXECUTE IMMEDIATE … INTO takes the row of a query, not {text!r}")
-    return f"SET VARIABLE ({', '.join(said.variables)}) = ({text.rstrip().removesuffix(';')}\n)"
+    return f"SET VARIABLE ({', '.join(variables)}) = ({text.rstrip().removesuffix(';')}\n)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A value for a parameter.
+def _clauses(statement: str) -> tuple[str, list[str], list[_Value]]:
+    """The expression whose value is the statement, what INTO names, and the values of USING.
 
-    Attributes:
-        text: an expression.
-        name: what it is called after AS.
+    Raises:
+        SqlSyntaxError: it cannot be read.
     """
-
-    text: str
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Immediate:
-    """What an EXECUTE IMMEDIATE says.
-
-    Attributes:
-        text: an expression whose value is the statement.
-        variables: that INTO names.
-        values: those of USING.
-    """
-
-    text: str
-    variables: Sequence[str]
-    values: Sequence[_Value]
-
-    @classmethod
-    def of(cls, statement: str) -> _Immediate:
-        """Return what a statement says.
-
-        Raises:
-            SqlSyntaxError: it cannot be read.
-        """
-        reader = WordReader(statement)
-        reader.expect("EXECUTE", "IMMEDIATE")
-        text = reader.text_to("INTO", "USING")
-        variables: list[str] = []
-        if reader.takes("INTO"):
-            variables = [each for each, _ in _parts(reader.text_to("USING"))]
-        values: list[_Value] = []
-        if reader.takes("USING"):
-            rest = reader.remaining_text().rstrip().removesuffix(";")
-            values = [_Value(*each) for each in _parts(_without_parentheses(rest))]
-        return cls(text, variables, values)
+    reader = WordReader(statement)
+    reader.expect("EXECUTE", "IMMEDIATE")
+    text = reader.text_to("INTO", "USING")
+    variables: list[str] = []
+    if reader.takes("INTO"):
+        variables = [each for each, _ in _parts(reader.text_to("USING"))]
+    values: list[_Value] = []
+    if reader.takes("USING"):
+        rest = reader.remaining_text().rstrip().removesuffix(";")
+        values = _parts(_without_parentheses(rest))
+    return text, variables, values
 
 
-def _parts(text: str) -> list[tuple[str, str | None]]:
+def _parts(text: str) -> list[_Value]:
     """The parts of a list with commas, each less the name after its AS."""
     found, depth, begin = [], 0, 0
     name: str | None = None
@@ -151,15 +126,15 @@ def _text_of(spark: SparkSession, expression: str) -> str:
 def _values_of(spark: SparkSession, values: Sequence[_Value], text: str) -> Args:
     """The values of parameters: by their names, or in their order where the text has ``?``."""
     marks = sum(word.keyword == "?" and not word.is_string for word in words_of(text))
-    found = [_constant(spark, each.text) for each in values]
+    found = [_constant(spark, said) for said, _ in values]
     if marks or not values:
         if marks != len(values):
             raise SqlSyntaxError(
                 f"the statement has {marks} ? and EXECUTE IMMEDIATE gives {len(values)} values"
             )
         return found
-    names = [each.name or _own_name(each.text) for each in values]
-    unnamed = [each.text for each, name in zip(values, names, strict=True) if name is None]
+    names = [name or _own_name(said) for said, name in values]
+    unnamed = [said for (said, _), name in zip(values, names, strict=True) if name is None]
     if unnamed:
         raise SqlSyntaxError(
             f"EXECUTE IMMEDIATE … USING {unnamed[0]}: write AS and a name after it"

@@ -44,7 +44,7 @@ class Expressions:
     _rows: dict[str, DataFrame] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
-    def bound(self, text: str) -> str:
+    def bind(self, text: str) -> str:
         """Return an expression that Spark can read while `views` lasts."""
         text = self._with_functions(with_values(self.context.spark, text, self._is_column))
         words = words_of(text)

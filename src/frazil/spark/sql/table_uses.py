@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -14,6 +12,7 @@ from frazil.spark.sql.parsers.spark_parser import names_by_spark
 from frazil.spark.sql.parsers.sqlglot_parser import names_by_sqlglot
 from frazil.spark.sql.parsers.table_name import TableName
 from frazil.spark.words import WordReader, properties_of, words_of
+from frazil.storage.caches import BoundedCache
 
 _VERSION: Final = ("VERSION", "SYSTEM_VERSION")
 _TIME: Final = ("TIMESTAMP", "SYSTEM_TIME")
@@ -58,33 +57,14 @@ def tables_in(spark: SparkSession, query: str) -> tuple[TableUse, ...]:
         words = words_of(query)
         ordered = sorted(names, key=lambda name: name.start)
         found = tuple(_use(WordReader(query, words), name) for name in ordered)
-        _KEPT.put(key, found)
+        _KEPT.put(key, found, 1)
     return found
-
-
-class _Kept:
-    """What was found in the last queries."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._found: dict[Hashable, tuple[TableUse, ...]] = {}
-
-    def get(self, key: Hashable) -> tuple[TableUse, ...] | None:
-        """Return what was found, if it is known."""
-        with self._lock:
-            return self._found.get(key)
-
-    def put(self, key: Hashable, found: tuple[TableUse, ...]) -> None:
-        """Keep what was found, in place of what was found first."""
-        with self._lock:
-            while len(self._found) >= _QUERIES:
-                del self._found[next(iter(self._found))]
-            self._found[key] = found
 
 
 _DOUBLE_QUOTED: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
 _QUERIES: Final = 256
-_KEPT: Final = _Kept()
+_KEPT: Final = BoundedCache[tuple[TableUse, ...]](_QUERIES)
+"""What was found in the last queries, each of which counts as one byte."""
 
 
 def _use(reader: WordReader, name: TableName) -> TableUse:

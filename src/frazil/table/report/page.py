@@ -111,11 +111,14 @@ def report_page(
     library = around.library
     loaded = plotting_library() if library.is_there and library.address is None else ""
 
-    def heard(done: int, count: int) -> None:
+    def tell_of_manifests(done: int, count: int) -> None:
         tell(MaintenanceProgress("reading manifests", count, done))
 
     every = plan(
-        metadata, metadata.current_snapshot, io, elsewhere=partial(files_here, on_read=heard)
+        metadata,
+        metadata.current_snapshot,
+        io,
+        elsewhere=partial(files_here, on_read=tell_of_manifests),
     )
     found = look(metadata, io, every=every)
     sizes = every.files["file_size_in_bytes"]

@@ -60,7 +60,7 @@ _QUERY_WORDS: Final = frozenset({"from", "table", "values", "with", "map", "redu
 class Unread(Expression):
     """A part of which nothing is known, which holds under NOT as well."""
 
-    def negated(self) -> Expression:
+    def negation(self) -> Expression:
         """Nothing is known of it either."""
         return self
 

@@ -133,7 +133,7 @@ def _combine_parts(node: exp.Expression, parts: list[Expression]) -> Expression:
         return And(*parts)
     if isinstance(node, exp.Or):
         return Or(*parts)
-    return parts[0].negated() if isinstance(node, exp.Not) else parts[0]
+    return parts[0].negation() if isinstance(node, exp.Not) else parts[0]
 
 
 def leaf_predicate(node: exp.Expression) -> Expression:
@@ -143,7 +143,7 @@ def leaf_predicate(node: exp.Expression) -> Expression:
         # An argument that is overlooked would change what the predicate means.
         raise _unsupported_error(node)
     found = _positive_leaf(node)
-    return found.negated() if "negate" in stated else found
+    return found.negation() if "negate" in stated else found
 
 
 def _positive_leaf(node: exp.Expression) -> Expression:
@@ -157,7 +157,7 @@ def _positive_leaf(node: exp.Expression) -> Expression:
         case exp.NullSafeEQ():
             return _null_safe(node)
         case exp.NullSafeNEQ():
-            return _null_safe(node).negated()
+            return _null_safe(node).negation()
         case exp.In():
             return _in_predicate(node)
         case exp.Between():
@@ -171,7 +171,7 @@ def _positive_leaf(node: exp.Expression) -> Expression:
             if not isinstance(escape, str) or len(escape) != 1 or escape in _WILDCARDS:
                 raise _unsupported_error(node, "ESCAPE takes one character, neither % nor _")
             found = _like_predicate(node.this, escape)
-            return found.negated() if node.this.args.get("negate") else found
+            return found.negation() if node.this.args.get("negate") else found
         case exp.IsNan():
             return IsNaN(_column(node.this))
         case exp.StartsWith():
@@ -206,15 +206,15 @@ def _compare(
 ) -> Expression:
     column, literal_side = _column_or_none(left), right
     if column is None:
-        column, literal_side, flipped = _column_or_none(right), left, op.flipped
+        column, literal_side, op_of_column = _column_or_none(right), left, op.converse
     else:
-        flipped = op
+        op_of_column = op
     if column is None:
         return _constant(node, left, op, right)
     literal = literal_value(literal_side)
     if literal is NOT_A_LITERAL:
         raise _unsupported_error(node)
-    return AlwaysNull() if literal is None else Comparison(flipped, column, literal)
+    return AlwaysNull() if literal is None else Comparison(op_of_column, column, literal)
 
 
 def _constant(

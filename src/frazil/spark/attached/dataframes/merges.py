@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import Column, DataFrame
 
@@ -21,6 +21,7 @@ from frazil.spark.row_level.merging.merge import Merge
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.values.names import SOURCE
 from frazil.spark.session.facts import is_connect
+from frazil.spark.sql.statements.target import own_column
 from frazil.spark.words import WordReader
 
 if TYPE_CHECKING:
@@ -98,12 +99,7 @@ class LakeMergeWriter(MergeIntoWriter):
             parts = reader.names("a column")
         except SqlSyntaxError:
             return quote_name([name])
-        whole = [part.lower() for part in self._frazil_target]
-        for start in range(len(whole)):
-            before = whole[start:]
-            if len(parts) > len(before) and [p.lower() for p in parts[: len(before)]] == before:
-                return quote_name(parts[len(before) :])
-        return quote_name(parts)
+        return quote_name(own_column(parts, self._frazil_target))
 
 
 class _Clause:
@@ -116,7 +112,10 @@ class _Clause:
     def updateAll(self) -> Any:
         """Give every column the value of the source's column of its name."""
         if self.frazil_kind == "when_not_matched_by_source":
-            self._refuse_update_all()
+            raise UnsupportedError(
+                "whenNotMatchedBySource().updateAll() has no row of the source to take values "
+                "from: use update({…})"
+            )
         return self._add("update_all")
 
     def update(self, assignments: dict[str, Any]) -> Any:
@@ -138,12 +137,6 @@ class _Clause:
     def _add(self, what: str, values: Mapping[str, Any] | None = None) -> LakeMergeWriter:
         method = f"{self.frazil_kind}_{what}"
         return self.frazil_writer.frazil_add(method, self.frazil_condition, values)
-
-    def _refuse_update_all(self) -> NoReturn:
-        raise UnsupportedError(
-            "whenNotMatchedBySource().updateAll() has no row of the source to take values from: "
-            "use update({…})"
-        )
 
 
 def _clause(writer: Any, name: str, kind: str, condition: Column | None) -> Any:

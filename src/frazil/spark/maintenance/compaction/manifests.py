@@ -86,7 +86,7 @@ class ClusterManifests:
         """Run it; see `TableMaintenance.rewrite_manifests`."""
         tell = self.on_progress or tell_nobody
 
-        def heard(done: int, count: int) -> None:
+        def tell_of_manifests(done: int, count: int) -> None:
             tell(MaintenanceProgress("reading manifests", count, done))
 
         operation = RewriteManifests(
@@ -95,7 +95,7 @@ class ClusterManifests:
             sort_by=[str(name) for name in one_or_several(self.sort_by, argument="sort_by")],
             is_small=is_rewritten_here,
             write=partial(_write_clusters, port.spark, tell),
-            on_read=heard,
+            on_read=tell_of_manifests,
             options=port.naming_engine(self.commit),
         )
         port.run(operation)

@@ -158,7 +158,7 @@ class _Run:
             wanted = [each for each in now.choices if (each.kind, each.partition) in partitions]
             return chosen_groups(metadata, plan, options, [each.ordinals for each in wanted])
 
-        def heard(progress: RewriteProgress) -> None:
+        def tell_of_groups(progress: RewriteProgress) -> None:
             self.tell(OptimizeProgress("running", number, str(progress), progress.share))
 
         sizes: CompactionSettings = {
@@ -170,7 +170,11 @@ class _Run:
         if settings.max_task_size is not None:
             sizes["max_file_group_size_bytes"] = settings.max_task_size
         return Compact(
-            where=self.where, settings=sizes, on_progress=heard, commit=commit, choose=groups
+            where=self.where,
+            settings=sizes,
+            on_progress=tell_of_groups,
+            commit=commit,
+            choose=groups,
         ).run(self.port)
 
 

@@ -236,7 +236,7 @@ class StoreAssignment:
 def _by_field(parts: Mapping[str, Converter | None]) -> Converter:
     """What each field of a struct goes through."""
 
-    def rebuilt(value: Column) -> Column:
+    def convert_fields(value: Column) -> Column:
         fields = {name: value.getField(name) for name in parts}
         converted = [
             (fields[name] if convert is None else convert(fields[name])).alias(name)
@@ -244,7 +244,7 @@ def _by_field(parts: Mapping[str, Converter | None]) -> Converter:
         ]
         return F.when(value.isNotNull(), F.struct(*converted))
 
-    return rebuilt
+    return convert_fields
 
 
 def _time_of_micros(micros: Column) -> Column:

@@ -5,7 +5,7 @@ Over Spark Connect, where no plan is at hand, it is the query itself; else a par
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -92,14 +92,10 @@ class BoundText:
     @property
     def tables(self) -> dict[str, QueriedTable]:
         """The tables, by their names; those within views too."""
-        return dict(self._tables())
-
-    def _tables(self) -> Iterator[tuple[str, QueriedTable]]:
+        tables: dict[str, QueriedTable] = {}
         for name, each in self.relations.items():
-            if isinstance(each, QueriedView):
-                yield from each.bound.tables.items()
-            else:
-                yield name, each
+            tables |= each.bound.tables if isinstance(each, QueriedView) else {name: each}
+        return tables
 
     def all_rows(self) -> dict[str, DataFrame]:
         """Return the rows of every table, from all of its files."""

@@ -88,14 +88,12 @@ class QueriedTable:
     def scan(self) -> Scan:
         """The read of the table's rows, all of them."""
         table = self.named.table
-        names = [field.name for field in table.metadata.schema.fields]
         version = self.version.arguments
-        if not self.metadata_columns:
-            return table.scan(**version)
         whole = table.scan(**version)
+        if not self.metadata_columns:
+            return whole
         taken = [name for name in self.metadata_columns if name not in whole.projection.names]
-        names = [*whole.projection.names, *taken]
-        return table.scan(columns=names, **version)
+        return table.scan(columns=[*whole.projection.names, *taken], **version)
 
     @property
     def schema(self) -> S.StructType:
@@ -146,26 +144,26 @@ class QueriedTable:
         if not self._is_as_cached:
             return self.scan.to_df()
         spark = self.context.spark
-        return CachedTables.of(spark).rows_anew(spark, self._versioned, self.scan.to_df)
+        return CachedTables.of(spark).rows_anew(spark, self._named_version, self.scan.to_df)
 
     @property
     def is_cached(self) -> bool:
         """Whether CACHE TABLE keeps the table's rows."""
-        return self._is_as_cached and CachedTables.of(self.context.spark).has(self._versioned)
+        return self._is_as_cached and CachedTables.of(self.context.spark).has(self._named_version)
 
     def _kept_rows(self) -> DataFrame | None:
         """The rows that CACHE TABLE keeps; None where it keeps none."""
         if not self._is_as_cached:
             return None
         kept = CachedTables.of(self.context.spark)
-        return kept.rows(self.context.spark, self._versioned, self.whole_relation)
+        return kept.rows(self.context.spark, self._named_version, self.whole_relation)
 
     @property
     def _is_as_cached(self) -> bool:
         return not self.metadata_columns and not self.named.options
 
     @property
-    def _versioned(self) -> NamedTable:
+    def _named_version(self) -> NamedTable:
         return replace(self.named, version=self.version)
 
     def whole_relation(self) -> DataFrame:

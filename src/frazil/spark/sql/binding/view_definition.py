@@ -68,8 +68,7 @@ class ViewDefinition:
         catalog, namespace = context.name, context.current.levels
         scope = ViewScope(catalog, namespace, ((catalog, *name),), is_new=True)
         bound = bind_view_query(context, self.sql, scope)
-        rows = {key: each.no_rows() for key, each in bound.tables.items()}
-        given = bound.run(None, rows).schema
+        given = bound.run(None, bound.no_rows()).schema
         names = [each.name for each in self.columns] or given.names
         if len(names) != len(given.names):
             raise ValidationError(

@@ -92,7 +92,7 @@ class AskedOfTables:
         tables = {place: table for place, (_, table) in self.tables.items()}
         reads, lasts = self.reads, self.lasts
         own = {
-            read: _implied(
+            read: _read_predicate(
                 read.condition, tables[read.place].scan.schema, spark=self.spark, lasts=lasts
             )
             for read in reads.reads
@@ -141,7 +141,7 @@ def asked_of_tables(spark: SparkSession, bound: BoundText, args: Args) -> AskedO
     )
 
 
-def _implied(
+def _read_predicate(
     condition: str | None,
     schema: Schema,
     *,

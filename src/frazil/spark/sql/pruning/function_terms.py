@@ -123,7 +123,7 @@ class FunctionReader(ConditionReader):
         if call is not None:
             return call, op, [right]
         call = self._call(right)
-        return None if call is None else (call, op.flipped, [left])
+        return None if call is None else (call, op.converse, [left])
 
     def _call(self, node: exp.Expr) -> _Called | None:
         if not isinstance(node, exp.Dot):

@@ -117,10 +117,8 @@ class _Sides:
         return self.plans[known]
 
     def _type_of(self, read: TableRead, column: str) -> IcebergType | None:
-        for each in self.tables[read.place].scan.schema.fields:
-            if each.name == column:
-                return each.field_type
-        return None
+        fields = self.tables[read.place].scan.schema.fields
+        return next((each.field_type for each in fields if each.name == column), None)
 
 
 def _column(name: str) -> Column:

@@ -119,9 +119,8 @@ def _is_about(condition: exp.Expression, alias: str, alone: Iterable[str]) -> bo
         return False
     for column in condition.find_all(exp.Column):
         parts = [str(part.this).lower() for part in column.parts]
-        if parts[0] == alias.lower() and len(parts) > 1:
-            continue
-        if parts[0] not in alone:
+        is_qualified = parts[0] == alias.lower() and len(parts) > 1
+        if not is_qualified and parts[0] not in alone:
             return False
     return True
 

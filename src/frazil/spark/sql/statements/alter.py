@@ -21,7 +21,7 @@ from frazil.spark.sql.statements.columns import (
     type_of,
 )
 from frazil.spark.sql.statements.defaults import default_value
-from frazil.spark.sql.statements.tables import refuse_collation
+from frazil.spark.sql.statements.tables import keys_of, refuse_collation
 from frazil.spark.words import WordReader, properties_of
 from frazil.table.updates.references import Retention
 from frazil.table.updates.schema import UpdateSchema
@@ -33,7 +33,6 @@ _BY_STATEMENTS: Final = {
     "sort-order": "WRITE ORDERED BY",
     "identifier-fields": "SET IDENTIFIER FIELDS",
 }
-_SPECIAL: Final = ("location", "current-snapshot-id", "cherry-pick-snapshot-id", "format-version")
 
 
 def alter_table(context: SqlContext, reader: WordReader) -> None:
@@ -65,9 +64,7 @@ def _add_columns(context: SqlContext, table: RowCommands, reader: WordReader) ->
     if reader.sees("("):
         added = column_definitions(reader.inner_reader(), table.port.identifier)
     else:
-        added = [column_definition(reader, table.port.identifier)]
-        while reader.takes(","):
-            added.append(column_definition(reader, table.port.identifier))
+        added = reader.list_of(column_definition, reader, table.port.identifier)
     with _schema_of(context, table) as change:
         for each in added:
             _add(context, change, each)
@@ -83,10 +80,15 @@ def _add(context: SqlContext, change: UpdateSchema, column: ColumnDefinition) ->
         default=default,
         required=column.is_required,
     )
-    if column.position == "":
-        change.move_first(column.parts)
-    elif column.position is not None:
-        change.move_after(column.parts, (*column.parts[:-1], column.position))
+    _move(change, column.parts, column.position)
+
+
+def _move(change: UpdateSchema, name: tuple[str, ...], position: str | None) -> None:
+    """Move a column to where its definition says: first, or after another one."""
+    if position == "":
+        change.move_first(name)
+    elif position is not None:
+        change.move_after(name, (*name[:-1], position))
 
 
 def _replace_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
@@ -115,15 +117,12 @@ def _rename_column(context: SqlContext, table: RowCommands, reader: WordReader) 
 def _drop_columns(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     if_exists = reader.takes("IF", "EXISTS")
     inner = reader.inner_reader() if reader.sees("(") else reader
-    names = [inner.names("a column")]
-    while inner.takes(","):
-        names.append(inner.names("a column"))
+    names = inner.list_of(inner.names, "a column")
     schema = table.metadata.schema
     with _schema_of(context, table) as change:
         for name in names:
-            if if_exists and not _has_column(schema, name):
-                continue
-            change.delete_column(name)
+            if not if_exists or _has_column(schema, name):
+                change.delete_column(name)
 
 
 def _has_column(schema: object, name: tuple[str, ...]) -> bool:
@@ -161,10 +160,7 @@ def _change_column(context: SqlContext, table: RowCommands, reader: WordReader) 
         change.update_column(name, given.field.field_type)
         if given.comment is not None:
             change.update_column(name, doc=given.comment)
-        if given.position == "":
-            change.move_first(name)
-        elif given.position is not None:
-            change.move_after(name, (*name[:-1], given.position))
+        _move(change, name, given.position)
 
 
 def _is_definition_of(name: str, reader: WordReader) -> bool:
@@ -261,22 +257,20 @@ def _order(reader: WordReader) -> list[str]:
     keys = [word.keyword for word in inner.words[inner.at :]]
     # A column may be called as one of these.
     after = [pair[0] for pair in pairwise(keys) if pair in _CLAUSES]
-    fields = [inner.text_to(",", ";", *after)]
-    while inner.takes(","):
-        fields.append(inner.text_to(",", ";", *after))
+    fields = inner.list_of(inner.text_to, ",", ";", *after)
     if inner is not reader:
         inner.finish()
     return fields
 
 
 def _set_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    names = _column_names(reader)
+    names = reader.list_of(reader.names, "a column")
     with _schema_of(context, table) as change:
         change.set_identifier_fields(*names)
 
 
 def _drop_identifier_fields(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
-    gone = {".".join(name).lower() for name in _column_names(reader)}
+    gone = {".".join(name).lower() for name in reader.list_of(reader.names, "a column")}
     schema = table.metadata.schema
     now = [str(schema.find_column_name(i)) for i in schema.identifier_field_ids]
     unknown = gone - {name.lower() for name in now}
@@ -284,13 +278,6 @@ def _drop_identifier_fields(context: SqlContext, table: RowCommands, reader: Wor
         raise ValidationError(f"{', '.join(sorted(unknown))}: not among the identifier fields")
     with _schema_of(context, table) as change:
         change.set_identifier_fields(*(name for name in now if name.lower() not in gone))
-
-
-def _column_names(reader: WordReader) -> list[tuple[str, ...]]:
-    names = [reader.names("a column")]
-    while reader.takes(","):
-        names.append(reader.names("a column"))
-    return names
 
 
 # -- properties ----------------------------------------------------------------------------------
@@ -302,26 +289,22 @@ def _set_properties(context: SqlContext, table: RowCommands, reader: WordReader)
         raise UnsupportedError(
             f"{key!r} is a reserved table property: say ALTER TABLE … {_BY_STATEMENTS[key]}"
         )
-    special = {key: given.pop(key) for key in _SPECIAL if key in given}
-    if "location" in special:
-        table.set_location(special["location"])
-    if "format-version" in special:
-        table.upgrade(special["format-version"])
-    if "current-snapshot-id" in special:
-        table.set_current_snapshot(special["current-snapshot-id"])
-    if "cherry-pick-snapshot-id" in special:
-        table.cherrypick_snapshot(special["cherry-pick-snapshot-id"])
+    special: dict[str, Callable[[str], object]] = {
+        "location": table.set_location,
+        "format-version": table.upgrade,
+        "current-snapshot-id": table.set_current_snapshot,
+        "cherry-pick-snapshot-id": table.cherrypick_snapshot,
+    }
+    for key, act in special.items():
+        if key in given:
+            act(given.pop(key))
     if given:
         table.set_properties(given)
 
 
 def _unset_properties(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
     reader.takes("IF", "EXISTS")
-    inner = reader.inner_reader()
-    names = [inner.word("a property").text]
-    while inner.takes(","):
-        names.append(inner.word("a property").text)
-    table.remove_properties(*names)
+    table.remove_properties(*keys_of(reader.inner_reader()))
 
 
 def _set_collation(context: SqlContext, table: RowCommands, reader: WordReader) -> None:
@@ -374,8 +357,7 @@ def _reference_clauses(reader: WordReader) -> tuple[int | None, Retention | None
 
 
 def _duration(reader: WordReader) -> int:
-    number = reader.number()
-    return number * _unit(reader)
+    return reader.number() * _unit(reader)
 
 
 def _unit(reader: WordReader) -> int:

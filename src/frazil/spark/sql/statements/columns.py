@@ -93,9 +93,7 @@ def lacks(
 
 def column_definitions(reader: WordReader, table: Identifier) -> list[ColumnDefinition]:
     """Read definitions of a table's columns, with commas between them."""
-    found = [column_definition(reader, table)]
-    while reader.takes(","):
-        found.append(column_definition(reader, table))
+    found = reader.list_of(column_definition, reader, table)
     reader.finish()
     return found
 

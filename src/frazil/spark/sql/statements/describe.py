@@ -64,9 +64,8 @@ def describe(context: SqlContext, reader: WordReader) -> DataFrame | None:
     found = context.find(parts)
     if found is None:
         no_namespace = len(parts) == 1 and not context.current.levels
-        if no_namespace or context.is_temporary_view(parts):
-            return None
-        context.load(parts)
+        if not no_namespace and not context.is_temporary_view(parts):
+            context.load(parts)
         return None
     as_json = reader.takes("AS", "JSON")
     column = None if reader.is_done or reader.sees(";") else reader.names("a column")

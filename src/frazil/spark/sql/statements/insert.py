@@ -71,7 +71,7 @@ def insert_each(context: SqlContext, before: str, inserts: Sequence[str]) -> Non
     catalogs = {id(each): each for _, each in into if each is not None}
     are_one = len(catalogs) == 1 and len(inserts) > 1
     alone = context.in_new_transaction(*catalogs.values()) if are_one else None
-    with nullcontext() if alone is None else _committed(alone.transaction):
+    with nullcontext() if alone is None else _commit_at_end(alone.transaction):
         context = alone or context
         acts = [
             prepared_insert(context, WordReader(text), before)
@@ -86,7 +86,7 @@ def insert_each(context: SqlContext, before: str, inserts: Sequence[str]) -> Non
 
 
 @contextmanager
-def _committed(transaction: OpenTransaction | None) -> Iterator[None]:
+def _commit_at_end(transaction: OpenTransaction | None) -> Iterator[None]:
     """Commit a transaction at the end of the block; after an error nothing of it is."""
     assert transaction is not None
     try:
@@ -111,18 +111,16 @@ def prepared_insert(context: SqlContext, reader: WordReader, before: str) -> Cal
     if reader.takes("IF", "NOT", "EXISTS"):
         raise reader.error("IF NOT EXISTS after PARTITION is not supported; leave it out")
     by_name = reader.takes("BY", "NAME")
-    columns = None
-    if reader.sees("(") and not sees_query(reader):
-        columns = names_inside(reader)
-    if not by_name:
-        by_name = reader.takes("BY", "NAME")
+    has_names = reader.sees("(") and not sees_query(reader)
+    columns = names_inside(reader) if has_names else None
+    by_name = by_name or reader.takes("BY", "NAME")
     _expect_query(reader, "REPLACE")
     target = target_of(context, name)
     expressions = expressions_of(context, target, target.name, before)
     where = None
     replaced: tuple[str, ...] | None = None
     if reader.takes("REPLACE", "WHERE"):
-        where = expressions.bound(reader.text_to(*QUERIES))
+        where = expressions.bind(reader.text_to(*QUERIES))
     elif reader.takes("REPLACE", "USING"):
         replaced = names_inside(reader)
     _expect_query(reader)

@@ -65,11 +65,6 @@ class ListedStatement:
     kind: StatementKind = StatementKind.CHANGE
     has_rows: bool = False
 
-    @property
-    def first_word(self) -> str:
-        """Its first word."""
-        return self.words.partition(" ")[0]
-
 
 CHANGES: Final[Mapping[str, RunChange]] = {
     "INSERT": insert.insert,
@@ -112,7 +107,7 @@ STATEMENTS: Final = (
 )
 """Of several that fit the first is meant."""
 
-_KINDS: Final = {each.first_word: each.kind for each in reversed(STATEMENTS)}
+_KINDS: Final = {each.words.partition(" ")[0]: each.kind for each in reversed(STATEMENTS)}
 _SPARKS: Final = frozenset({"CATALOGS", "FUNCTION", "VARIABLE"})
 _OF_THE_SESSION: Final = frozenset({"TEMPORARY", "TEMP", "FUNCTION", "VARIABLE", "GLOBAL"})
 _BEGINS_A_QUERY: Final = frozenset({"AS", "SELECT", "VALUES"})
@@ -182,11 +177,10 @@ def rows_of_change(text: str) -> list[str]:
     before = after_ctes(reader)[0] if reader.sees("WITH") else ""
     if reader.sees("FROM"):
         starts = [reader.words[at].start for at in inserts_in(reader.words)]
-        stops = [*starts[1:], len(reader.text)]
         head = reader.text[: starts[0]]
         return [
             f"{head}{_query_of_insert(reader.text[start:stop])}"
-            for start, stop in zip(starts, stops, strict=True)
+            for start, stop in pairwise([*starts, len(reader.text)])
         ]
     if reader.sees("INSERT"):
         return [before + _query_of_insert(reader.text[reader.place :])]

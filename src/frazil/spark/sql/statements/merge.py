@@ -47,7 +47,7 @@ def merge(context: SqlContext, reader: WordReader, before: str) -> None:
     expressions = expressions_of(context, target, alias, before)
     expressions.sides[source_alias] = lambda: source
     reader.expect("ON")
-    on = expressions.bound(reader.text_to("WHEN"))
+    on = expressions.bind(reader.text_to("WHEN"))
     builder = target.table.merge(
         source, on=on, target_alias=alias, source_alias=source_alias, branch=target.branch
     )
@@ -98,7 +98,7 @@ def _clause(
         kind = "when_not_matched"
     condition = None
     if reader.takes("AND"):
-        condition = expressions.bound(reader.text_to("THEN"))
+        condition = expressions.bind(reader.text_to("THEN"))
     reader.expect("THEN")
     if reader.takes("DELETE"):
         _method(reader, builder, kind, "delete")(condition=condition)
@@ -116,15 +116,13 @@ def _clause(
         names = names_inside(reader)
         reader.expect("VALUES")
         inner = reader.inner_reader()
-        texts = [inner.text_to(",")]
-        while inner.takes(","):
-            texts.append(inner.text_to(","))
+        texts = inner.list_of(inner.text_to, ",")
         if len(texts) != len(names):
             raise inner.error(f"{len(names)} values are expected")
         values = {
             quote_name([name]): default_text(target.schema, name)
             if text.strip().upper() == "DEFAULT"
-            else expressions.bound(text)
+            else expressions.bind(text)
             for name, text in zip(names, texts, strict=True)
         }
         _method(reader, builder, kind, "insert")(values, condition=condition)

@@ -102,7 +102,7 @@ def _table_extended(context: SqlContext, reader: WordReader) -> DataFrame:
 def _namespaces(context: SqlContext, reader: WordReader) -> DataFrame:
     parent: Identifier = ()
     if reader.takes("FROM") or reader.takes("IN"):
-        parent = _own_namespace(context, reader.names("a namespace"))
+        parent = context.namespace(reader.names("a namespace"))
     pattern = _pattern(reader)
     rows = [
         (_quoted_levels(name),)
@@ -125,15 +125,11 @@ def _views(context: SqlContext, reader: WordReader) -> DataFrame:
         for name in context.catalog.list_views(namespace)
         if matches(name[-1], pattern)
     ]
-    temporary = _temporary_views(context)
-    rows += [("", name, True) for name in temporary if matches(name, pattern)]
-    return table_of(context.spark, ("namespace", "viewName", "isTemporary"), rows)
-
-
-def _temporary_views(context: SqlContext) -> list[str]:
     # They are listed with every database of Spark's; the current one may be a lake's namespace.
     listed = context.spark.catalog.listTables("spark_catalog.default")
-    return [each.name for each in listed if each.isTemporary]
+    temporary = [each.name for each in listed if each.isTemporary]
+    rows += [("", name, True) for name in temporary if matches(name, pattern)]
+    return table_of(context.spark, ("namespace", "viewName", "isTemporary"), rows)
 
 
 def _properties(context: SqlContext, reader: WordReader) -> DataFrame:
@@ -181,8 +177,7 @@ def shown_properties(metadata: TableMetadata) -> list[tuple[str, str]]:
         own["sort-order"] = ", ".join(
             _sort_term(metadata, each) for each in metadata.sort_order.fields
         )
-    shown: dict[str, str] = {**metadata.properties, **own}
-    return sorted(shown.items())
+    return sorted({**metadata.properties, **own}.items())
 
 
 def _sort_term(metadata: TableMetadata, field: SortField) -> str:
@@ -233,10 +228,9 @@ def _create_table(context: SqlContext, reader: WordReader) -> DataFrame:
     found = context.find(parts)
     if isinstance(found, NamedView):
         text = create_view_statement(context, found.view)
-        return table_of(context.spark, ("createtab_stmt",), [(text,)])
-    name = context.identifier(parts)
-    metadata = context.load(parts).metadata
-    text = create_statement(context, name, metadata)
+    else:
+        name = context.identifier(parts)
+        text = create_statement(context, name, context.load(parts).metadata)
     return table_of(context.spark, ("createtab_stmt",), [(text,)])
 
 
@@ -249,8 +243,8 @@ def create_statement(context: SqlContext, name: Identifier, metadata: TableMetad
     lines = [
         f"CREATE TABLE {quote_name([context.name, *name])} (",
         ",\n".join(columns) + ")",
+        "USING iceberg",
     ]
-    lines.append("USING iceberg")
     terms = partition_terms(metadata)
     if terms:
         lines.append(f"PARTITIONED BY ({', '.join(terms)})")
@@ -336,14 +330,10 @@ def table_facts(
 
 def _namespace(context: SqlContext, reader: WordReader) -> Identifier:
     if reader.takes("FROM") or reader.takes("IN"):
-        return _own_namespace(context, reader.names("a namespace"))
+        return context.namespace(reader.names("a namespace"))
     if not context.current.levels:
         raise reader.error("IN namespace is expected, or a USE before")
     return context.current.levels
-
-
-def _own_namespace(context: SqlContext, parts: Identifier) -> Identifier:
-    return context.namespace(parts)
 
 
 def _quoted_levels(parts: Identifier) -> str:

@@ -229,7 +229,8 @@ def _read_partitions(reader: WordReader, found: TableDefinition, table: Identifi
 
 def _bucket(reader: WordReader, table: Identifier) -> str:
     """Read what follows CLUSTERED BY, as the term of a partition."""
-    columns = _fields(reader.inner_reader())
+    inner = reader.inner_reader()
+    columns = inner.list_of(inner.text_to, ",")
     if reader.sees("SORTED"):
         raise lacks(table, "SORTED BY: say ALTER TABLE … WRITE ORDERED BY")
     if len(columns) > 1:
@@ -244,13 +245,6 @@ def _sees_column(reader: WordReader) -> bool:
     """Whether a name with its type is next."""
     after = reader.words[reader.at + 1 : reader.at + 2]
     return bool(after) and after[0].keyword not in (",", "(", ".", "AS")
-
-
-def _fields(reader: WordReader) -> list[str]:
-    fields = [reader.text_to(",")]
-    while reader.takes(","):
-        fields.append(reader.text_to(","))
-    return fields
 
 
 def _create(
@@ -462,10 +456,7 @@ def alter_namespace(context: SqlContext, reader: WordReader) -> None:
 
 def keys_of(reader: WordReader) -> list[str]:
     """Read ``'key', …``."""
-    keys = [reader.word("a property").text]
-    while reader.takes(","):
-        keys.append(reader.word("a property").text)
-    return keys
+    return [word.text for word in reader.list_of(reader.word, "a property")]
 
 
 def use(context: SqlContext, reader: WordReader) -> None:
@@ -521,5 +512,4 @@ def refresh(context: SqlContext, reader: WordReader) -> bool:
     """Run a REFRESH TABLE, for which nothing is to do: every statement sees tables as they are."""
     reader.expect("REFRESH")
     reader.takes("TABLE")
-    parts = reader.names("the name of a table")
-    return context.find(parts) is not None
+    return context.find(reader.names("the name of a table")) is not None

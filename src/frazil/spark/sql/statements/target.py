@@ -140,7 +140,7 @@ def condition_of_rows(
 
     What functions of the lake say of columns stands before it, since that leaves out files.
     """
-    bound = expressions.bound(text)
+    bound = expressions.bind(text)
     text = with_short_qualifiers(text, expressions.outer)
     if not may_call(words_of(text)) or not is_read_as_here(text, context.spark):
         return bound
@@ -163,9 +163,8 @@ def no_rows(context: SqlContext, target: StatementTarget) -> DataFrame:
     return context.spark.createDataFrame([], columns)
 
 
-def _own_column(parts: tuple[str, ...], target: StatementTarget, alias: str) -> tuple[str, ...]:
-    """The column that is set, less the names of the table before it."""
-    whole = target.whole_name if alias == target.name else (alias,)
+def own_column(parts: tuple[str, ...], whole: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the column that is set, less the names of the table, of which `whole` is all."""
     for start in range(len(whole)):
         names = [name.lower() for name in whole[start:]]
         if len(parts) > len(names) and [name.lower() for name in parts[: len(names)]] == names:
@@ -181,15 +180,14 @@ def assignments_of(
     stops: tuple[str, ...],
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    whole = target.whole_name if alias == target.name else (alias,)
     while True:
-        parts = reader.names("a column")
-        parts = _own_column(parts, target, alias)
+        name = quote_name(own_column(reader.names("a column"), whole))
         reader.expect("=")
         text = reader.text_to(",", *stops, ";")
-        name = quote_name(parts)
         if name in values:
             raise SqlSyntaxError(f"the column {name} is set twice")
         is_default = text.strip().upper() == "DEFAULT"
-        values[name] = default_text(target.schema, name) if is_default else expressions.bound(text)
+        values[name] = default_text(target.schema, name) if is_default else expressions.bind(text)
         if not reader.takes(","):
             return values

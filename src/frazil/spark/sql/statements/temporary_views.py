@@ -33,9 +33,7 @@ def create_temporary_view(context: SqlContext, reader: WordReader) -> bool:
     reader.expect("CREATE")
     replaces = reader.takes("OR", "REPLACE")
     is_global = reader.takes("GLOBAL")
-    if not (reader.takes("TEMP") or reader.takes("TEMPORARY")):
-        return False
-    if not reader.takes("VIEW"):
+    if not ((reader.takes("TEMP") or reader.takes("TEMPORARY")) and reader.takes("VIEW")):
         return False
     if_not_exists = reader.takes("IF", "NOT", "EXISTS")
     name = reader.name("the name of a view")
@@ -204,14 +202,14 @@ def explain(context: SqlContext, reader: WordReader) -> DataFrame | None:
         return None
     bound = bind_query(context, text)
     rows = wanted_rows(context, bound)
-    if not is_connect(context.spark):
+    if is_connect(context.spark):
+        explained = replace(bound, text=head + bound.text).run(None, rows)
+        plan = str(explained.collect()[0][0])
+        for name, said in bound.names.items():
+            plan = plan.replace(name, said)
+    else:
         found: Any = bound.run(None, rows)
         session: Any = context.spark
         explain_string = session._jvm.PythonSQLUtils.explainString
-        said = explain_string(found._jdf.queryExecution(), mode.lower())
-        return table_of(context.spark, ("plan",), [(str(said),)])
-    explained = replace(bound, text=head + bound.text).run(None, rows)
-    plan = str(explained.collect()[0][0])
-    for name, said in bound.names.items():
-        plan = plan.replace(name, said)
+        plan = str(explain_string(found._jdf.queryExecution(), mode.lower()))
     return table_of(context.spark, ("plan",), [(plan,)])

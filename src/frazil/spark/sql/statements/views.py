@@ -127,10 +127,11 @@ def _query(reader: WordReader) -> str:
 
 def columns_of(reader: WordReader) -> list[ViewColumn]:
     """Read ``name COMMENT 'text', …``: the columns that are named before AS."""
-    columns: list[ViewColumn] = []
-    while True:
-        name = reader.name("a column")
-        columns.append(ViewColumn(name, reader.string() if reader.takes("COMMENT") else None))
-        if not reader.takes(","):
-            reader.finish()
-            return columns
+    columns = reader.list_of(_column, reader)
+    reader.finish()
+    return columns
+
+
+def _column(reader: WordReader) -> ViewColumn:
+    name = reader.name("a column")
+    return ViewColumn(name, reader.string() if reader.takes("COMMENT") else None)

@@ -263,7 +263,7 @@ class StreamLog:
         A query that asks for one of them fails for want of its files. The next `publish` leaves
         them out. The table's own files are never touched.
         """
-        done = self.finished()
+        done = self.finished_count()
         if batches <= done:
             return
         names = [name for number, name in state.names.items() if done <= number < batches]
@@ -273,7 +273,7 @@ class StreamLog:
         text = json.dumps({"version": _VERSION, "batches": batches})
         self._io.write(join(self.folder, _FINISHED), text.encode(), overwrite=True)
 
-    def finished(self) -> int:
+    def finished_count(self) -> int:
         """Return how many batches no query can go back to; their written rows are gone."""
         try:
             return int(json.loads(self._io.read(join(self.folder, _FINISHED)))["batches"])
@@ -288,7 +288,7 @@ class StreamLog:
     def _noted_as_finished(self) -> int:
         """How many batches are finished; a note that cannot be read stops no stream."""
         try:
-            return self.finished()
+            return self.finished_count()
         except (InvalidFormatError, StorageError) as error:
             _LOG.warning("the list of a stream's batches is not shortened: %s", error)
             return 0
