@@ -22,6 +22,7 @@ from frazil.spark.attached.dataframes.java_options import (
 from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.plans.hidden import rows_with_hidden
+from frazil.spark.plans.machine import analysed_plan
 from frazil.spark.plans.relations import PlannedRelation
 from frazil.spark.sql.binding.bind import bound_plan, plan_with_hidden, use_of, with_hidden
 from frazil.spark.sql.binding.bound_plan import BoundPlan
@@ -67,8 +68,7 @@ def plan_with_rows(place: SessionPlace, plan: Any, text: str, *, whole: bool) ->
         rows = bound.all_rows()
     if isinstance(rows, dict):
         return bound.with_rows(rows)
-    answer: Any = rows
-    return answer._jdf.queryExecution().analyzed()
+    return analysed_plan(rows)
 
 
 def plan_of_read(
@@ -99,8 +99,7 @@ def plan_of_read(
         named.metadata_table is not None
         or read_choice(given, named.table.metadata).start is not None
     ):
-        rows: Any = rows_of_choice(named, given)
-        return place.machine.named_plan(rows._jdf.queryExecution().analyzed(), name)
+        return place.machine.named_plan(analysed_plan(rows_of_choice(named, given)), name)
     version = asked_version(named, TableVersion(), given)
     found = use_of(context, PlannedRelation(parts, None), replace(named, version=version))
     found = with_hidden(found, hidden)

@@ -148,7 +148,7 @@ def _with_hidden_columns(
         return None
     made = with_hidden_columns(machine, plan, rows)
     try:
-        found = machine.frame(spark, spark._jsparkSession, made)
+        found = machine.frame(spark, made)
     except AnalysisException as failure:
         if _is_of_hidden(failure):
             return None

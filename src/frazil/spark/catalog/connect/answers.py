@@ -21,7 +21,7 @@ from frazil.spark.catalog.connect.wire import values_of
 from frazil.spark.catalog.own_statements import own_statements
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import plan_of_read
-from frazil.spark.plans.machine import JavaObject, Machine, answers
+from frazil.spark.plans.machine import JavaObject, Machine, analysed_plan, answers
 from frazil.spark.sql.context import NamedView
 
 PlaceOf = Callable[[Any], SessionPlace]
@@ -105,8 +105,7 @@ class ReadAnswers(JavaObject):
             return self._sparks(place, said)
         if said["is_stream"]:
             names.refuse_in_transaction("a stream")
-            rows: Any = stream_of(named, given).alias(parts[-1])
-            return rows._jdf.queryExecution().analyzed()
+            return analysed_plan(stream_of(named, given).alias(parts[-1]))
         return plan_of_read(place, parts, named, given, said["hidden"])
 
     def _sparks(self, place: SessionPlace, said: Mapping[str, Any]) -> Any:
@@ -268,7 +267,7 @@ class _Change:
 
     def _rows(self, data: bytes) -> DataFrame:
         plan = self._planner.transformRelation(self._message("Relation", data))
-        return self._machine.frame(self._place.spark, self._place.session, plan)
+        return self._machine.frame(self._place.spark, plan)
 
     def _column(self, data: bytes) -> Column:
         utilities = self._machine.jvm.org.apache.spark.sql.classic.ExpressionUtils
