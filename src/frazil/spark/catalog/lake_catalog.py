@@ -189,10 +189,8 @@ class LakeCatalog(JavaObject):
         """Return a table: to a writer one that takes rows, to a reader one that has a query."""
         version, writes = _version_to_load(more)
         names = self._place.names_now()
-        given = Given()
-        if len(more) == 2 and not writes:
-            for key in more[1]:
-                given.note(str(key), more[1][key])
+        options = more[1] if len(more) == 2 and not writes else {}
+        given = Given.of({str(key): options[key] for key in options})
         try:
             named = self._rows_named(identifier).at_version(
                 names, self._place.spark, version, given

@@ -117,11 +117,8 @@ class LakeTable(JavaObject):
     @answers()
     def newWriteBuilder(self, info: Any) -> Any:
         """Return what begins a write."""
-        given = Given()
         entries = info.options().asCaseSensitiveMap()
-        for key in entries:
-            given.note(str(key), entries[key])
-        return _WriteBuilder(self, given)
+        return _WriteBuilder(self, Given.of({str(key): entries[key] for key in entries}))
 
     def insert(self, frame: DataFrame, given: Given, then: Insert) -> None:
         """Write rows."""

@@ -86,9 +86,7 @@ class ReadAnswers(JavaObject):
     def _plan(self, place: SessionPlace, said: Mapping[str, Any]) -> Any:
         names = place.names_now()
         parts = names.parts_of(said["name"])
-        given = Given()
-        for key, value in said["options"].items():
-            given.note(key, value)
+        given = Given.of(said["options"])
         named = None
         if parts is not None:
             try:
@@ -223,11 +221,9 @@ class _Change:
 
     def _write(self, said: Mapping[str, list[Any]], name: bytes) -> TableWrite:
         names = self._place.names_now()
-        given = Given()
-        for key, value in _options(said).items():
-            given.note(key, value)
         parts = names.parts_of(name.decode())
         assert parts is not None
+        given = Given.of(_options(said))
         return TableWrite(names=names, parts=parts, rows=self._rows(said["input"][-1]), given=given)
 
     def _merge(self, said: Mapping[str, list[Any]]) -> None:
