@@ -377,6 +377,14 @@ def context_of(
     )
 
 
+def context_to_read(
+    names: SessionNames, spark: SparkSession, parts: Identifier
+) -> AttachedContext | None:
+    """Return a session as a read of a name sees it; None where the name is Spark's."""
+    meant = names.lake_and_name(parts)
+    return None if meant is None else context_of(names, spark, names.lake_to_read(meant[0].name))
+
+
 def _of_another_transaction(begun: str, lake: str) -> ValidationError:
     return ValidationError(
         f"the transaction is one of the lake {begun}, and this is about {lake}: run COMMIT or "

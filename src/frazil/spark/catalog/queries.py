@@ -19,7 +19,7 @@ from frazil.spark.attached.dataframes.java_options import (
     changes_choice,
     read_choice,
 )
-from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
+from frazil.spark.attached.names import AttachedContext, SessionNames, context_to_read
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.plans.hidden import rows_with_hidden
 from frazil.spark.plans.machine import analysed_plan
@@ -91,9 +91,8 @@ def plan_of_read(
         ValidationError: the options do not go together.
     """
     names = place.names_now()
-    meant = names.lake_and_name(parts)
-    assert meant is not None
-    context = context_of(names, place.spark, names.lake_to_read(meant[0].name))
+    context = context_to_read(names, place.spark, parts)
+    assert context is not None
     name = context.whole_name(parts)
     if (
         named.metadata_table is not None
@@ -111,10 +110,9 @@ def read_of(
     names: SessionNames, spark: Any, relation: PlannedRelation
 ) -> QueriedTable | QueriedView | None:
     """Return what a relation reads of a lake; None where it reads nothing of one."""
-    meant = names.lake_and_name(relation.parts)
-    if meant is None:
+    context = context_to_read(names, spark, relation.parts)
+    if context is None:
         return None
-    context = context_of(names, spark, names.lake_to_read(meant[0].name))
     try:
         named = context.find(relation.parts)
     except (NoSuchTableError, NoSuchNamespaceError):
@@ -193,11 +191,8 @@ class NamedRows:
     def _find(
         self, names: SessionNames, spark: Any
     ) -> tuple[AttachedContext, NamedTable | NamedView]:
-        lake = names.lake_and_name(self.parts)
-        named = None
-        if lake is not None:
-            context = context_of(names, spark, names.lake_to_read(lake[0].name))
-            named = context.find(self.parts)
-        if named is None:
+        context = context_to_read(names, spark, self.parts)
+        named = None if context is None else context.find(self.parts)
+        if context is None or named is None:
             raise NoSuchTableError(f"there is no table {'.'.join(self.parts)}")
         return context, named

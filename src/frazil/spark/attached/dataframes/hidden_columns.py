@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import FrazilError
-from frazil.spark.attached.dataframes.batch_reads import table_at
+from frazil.spark.attached.dataframes.batch_reads import found_name, table_at
 from frazil.spark.attached.dataframes.table_mark import TableMark
-from frazil.spark.attached.names import SessionNames, context_of
+from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.statements import Plain
 from frazil.spark.files.projection import DELETED, METADATA_COLUMNS
 from frazil.spark.gateway_errors import Py4JError
@@ -212,8 +212,5 @@ def _table_of(
 ) -> LakeTable | None:
     if isinstance(place, str):
         return table_at(spark, place)
-    meant = names.lake_and_name(place)
-    if meant is None:
-        return None
-    found = context_of(names, spark, names.lake_to_read(meant[0].name)).find(place)
+    found = found_name(names, spark, place)
     return found.table if isinstance(found, NamedTable) else None
