@@ -8,7 +8,7 @@ own at each place, is given the hidden columns.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException
@@ -66,7 +66,7 @@ def session_of(owner: Any) -> Any:
 
 
 def with_hidden(
-    names: SessionNames, plain: Plain, owner: Any, *args: Any, **kwargs: Any
+    names: SessionNames, plain: Callable[..., DataFrame], owner: Any, *args: Any, **kwargs: Any
 ) -> DataFrame:
     """Return what a method of Spark makes of a DataFrame or of groups.
 
@@ -75,7 +75,7 @@ def with_hidden(
     """
     try:
         with errors_unlogged():
-            made: DataFrame = plain(owner, *args, **kwargs)
+            return plain(owner, *args, **kwargs)
     except AnalysisException as error:
         with errors_unlogged():
             found = _with_hidden_columns(names, session_of(owner), error)
@@ -83,7 +83,6 @@ def with_hidden(
             log_as_pyspark(error)
             raise
         return found
-    return made
 
 
 def column_of(names: SessionNames, plain: Plain, frame: Any, item: Any) -> Any:
