@@ -64,12 +64,14 @@ _TEXTS: Final = frozenset(
 )
 
 
-class ReadAnswers(JavaObject):
-    """A plug-in of Spark Connect that answers reads of lakes' tables."""
-
+class _PlugIn(JavaObject):
     def __init__(self, machine: Machine, place_of: PlaceOf) -> None:
         self.machine = machine
         self._place_of = place_of
+
+
+class ReadAnswers(_PlugIn):
+    """A plug-in of Spark Connect that answers reads of lakes' tables."""
 
     @answers()
     def transform(self, message: bytes, planner: Any) -> Any:
@@ -121,12 +123,8 @@ class ReadAnswers(JavaObject):
         implements: Final = ["org.apache.spark.sql.connect.plugin.RelationPlugin"]
 
 
-class CommandAnswers(JavaObject):
+class CommandAnswers(_PlugIn):
     """A plug-in of Spark Connect that runs changes of lakes' tables."""
-
-    def __init__(self, machine: Machine, place_of: PlaceOf) -> None:
-        self.machine = machine
-        self._place_of = place_of
 
     @answers()
     def process(self, message: bytes, planner: Any) -> bool:
