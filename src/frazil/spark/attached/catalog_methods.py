@@ -22,9 +22,9 @@ from frazil.errors import (
 )
 from frazil.format.partitions.transforms import BucketTransform
 from frazil.format.predicates.sql.quoting import quote_name_always, string_text
-from frazil.spark.attached.dataframes.batch_reads import read_table
+from frazil.spark.attached.dataframes.batch_reads import found_name, read_table
 from frazil.spark.attached.hooks import Ours
-from frazil.spark.attached.names import AttachedLake, SessionNames, context_of
+from frazil.spark.attached.names import AttachedLake, SessionNames, context_of, context_to_read
 from frazil.spark.attached.statements import Plain, run_statement, use
 from frazil.spark.creation import CreateTable
 from frazil.spark.plans.sparks_errors import sparks_errors
@@ -81,11 +81,13 @@ def _set_current_database(
 
 
 def _list_databases(
-    names: SessionNames, plain: Plain, catalog: Any, pattern: str | None = None
+    names: SessionNames,
+    plain: Callable[..., list[Database]],
+    catalog: Any,
+    pattern: str | None = None,
 ) -> list[Database]:
     if names.lake is None:
-        found: list[Database] = plain(catalog, pattern)
-        return found
+        return plain(catalog, pattern)
     lake = names.lakes[names.lake]
     return [
         _database(lake, levels)
@@ -96,14 +98,13 @@ def _list_databases(
 
 def _get_database(
     names: SessionNames,
-    plain: Plain,
+    plain: Callable[..., Database],
     catalog: Any,
     dbName: str,
 ) -> Database:
     meant = _namespace(names, dbName)
     if meant is None:
-        found: Database = plain(catalog, dbName)
-        return found
+        return plain(catalog, dbName)
     with sparks_errors():
         return _database(*meant)
 
@@ -123,38 +124,32 @@ def _database_exists(
 
 def _list_tables(
     names: SessionNames,
-    plain: Plain,
+    plain: Callable[..., list[CatalogTable]],
     catalog: Any,
     dbName: str | None = None,
     pattern: str | None = None,
 ) -> list[CatalogTable]:
     meant = _namespace(names, dbName)
     if meant is None:
-        found: list[CatalogTable] = plain(catalog, dbName, pattern)
-        return found
+        return plain(catalog, dbName, pattern)
     lake, levels = meant
     with sparks_errors():
         if levels and not lake.catalog.namespace_exists(levels):
             raise NoSuchNamespaceError(f"there is no namespace {shown(levels)} in {lake.name}")
         own = [
-            _table(lake, name)
+            _table(lake, name, "MANAGED")
             for name in (lake.catalog.list_tables(levels) if levels else [])
             if matches(name[-1], pattern)
         ]
         if levels and lake.catalog.can(Capability.VIEWS):
             own += [
-                _view(lake, name)
+                _table(lake, name, "VIEW")
                 for name in lake.catalog.list_views(levels)
                 if matches(name[-1], pattern)
             ]
     # As of every namespace, temporary views are listed too.
-    views = [each for each in _plain_views(plain, catalog, pattern) if each.isTemporary]
+    views = [each for each in plain(catalog, "default", pattern) if each.isTemporary]
     return [*own, *views]
-
-
-def _plain_views(plain: Plain, catalog: Any, pattern: str | None) -> list[CatalogTable]:
-    views: list[CatalogTable] = plain(catalog, "default", pattern)
-    return views
 
 
 def _table_exists(
@@ -176,24 +171,25 @@ def _table_exists(
 
 def _get_table(
     names: SessionNames,
-    plain: Plain,
+    plain: Callable[..., CatalogTable],
     catalog: Any,
     tableName: str,
 ) -> CatalogTable:
     with sparks_errors():
         found = _find_named(names, catalog, tableName)
     if found is None:
-        theirs: CatalogTable = plain(catalog, tableName)
-        return theirs
+        return plain(catalog, tableName)
     lake = _lake_of(names, found)
     if isinstance(found, NamedView):
-        return _view(lake, found.view.identifier, found.view.metadata.properties.get("comment"))
-    return _table(lake, found.table.identifier, found)
+        comment = found.view.metadata.properties.get("comment")
+        return _table(lake, found.view.identifier, "VIEW", comment)
+    comment = found.table.metadata.properties.get("comment")
+    return _table(lake, found.table.identifier, "MANAGED", comment)
 
 
 def _list_columns(
     names: SessionNames,
-    plain: Plain,
+    plain: Callable[..., list[CatalogColumn]],
     catalog: Any,
     tableName: str,
     dbName: str | None = None,
@@ -203,8 +199,7 @@ def _list_columns(
             names, catalog, tableName if dbName is None else f"{dbName}.{tableName}"
         )
         if found is None:
-            theirs: list[CatalogColumn] = plain(catalog, tableName, dbName)
-            return theirs
+            return plain(catalog, tableName, dbName)
         if isinstance(found, NamedView):
             return [
                 _column(
@@ -256,13 +251,12 @@ def _cache_table(
     with sparks_errors():
         found = _find_named(names, catalog, tableName)
         parts = names.parts_of(tableName)
-        meant = None if parts is None else names.lake_and_name(parts)
-        if found is None or parts is None or meant is None:
+        context = None if parts is None else context_to_read(names, catalog._sparkSession, parts)
+        if found is None or parts is None or context is None:
             plain(catalog, tableName, *([] if storageLevel is None else [storageLevel]))
             return
         level = StorageLevel.MEMORY_AND_DISK_DESER if storageLevel is None else storageLevel
-        lake = names.lake_to_read(meant[0].name)
-        keep_table(context_of(names, catalog._sparkSession, lake), parts, found, level, lazy=True)
+        keep_table(context, parts, found, level, lazy=True)
 
 
 def _uncache_table(
@@ -313,7 +307,7 @@ def _by_statement(
 
 def _create_table(
     names: SessionNames,
-    plain: Plain,
+    plain: Callable[..., DataFrame],
     catalog: Any,
     tableName: str,
     path: str | None = None,
@@ -325,8 +319,7 @@ def _create_table(
     parts = names.parts_of(tableName)
     meant = None if parts is None else names.lake_and_name(parts)
     if parts is None or meant is None:
-        theirs: DataFrame = plain(catalog, tableName, path, source, schema, description, **options)
-        return theirs
+        return plain(catalog, tableName, path, source, schema, description, **options)
     spark: SparkSession = catalog._sparkSession
     with sparks_errors(), names.change():
         of_format = format_properties(source)
@@ -422,11 +415,7 @@ def _namespace(names: SessionNames, name: str | None) -> tuple[AttachedLake, Ide
 
 def _find_named(names: SessionNames, catalog: Any, name: str) -> NamedTable | NamedView | None:
     parts = names.parts_of(name)
-    meant = None if parts is None else names.lake_and_name(parts)
-    if parts is None or meant is None:
-        return None
-    lake = names.lake_to_read(meant[0].name)
-    return context_of(names, catalog._sparkSession, lake).find(parts)
+    return None if parts is None else found_name(names, catalog._sparkSession, parts)
 
 
 def _lake_of(names: SessionNames, found: NamedTable | NamedView) -> AttachedLake:
@@ -444,25 +433,15 @@ def _database(lake: AttachedLake, levels: Identifier) -> Database:
     )
 
 
-def _table(lake: AttachedLake, name: Identifier, found: NamedTable | None = None) -> CatalogTable:
-    comment = None if found is None else found.table.metadata.properties.get("comment")
+def _table(
+    lake: AttachedLake, name: Identifier, kind: str, comment: str | None = None
+) -> CatalogTable:
     return CatalogTable(
         name=name[-1],
         catalog=lake.name,
         namespace=list(name[:-1]),
         description=comment,
-        tableType="MANAGED",
-        isTemporary=False,
-    )
-
-
-def _view(lake: AttachedLake, name: Identifier, comment: str | None = None) -> CatalogTable:
-    return CatalogTable(
-        name=name[-1],
-        catalog=lake.name,
-        namespace=list(name[:-1]),
-        description=comment,
-        tableType="VIEW",
+        tableType=kind,
         isTemporary=False,
     )
 

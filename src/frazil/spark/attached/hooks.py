@@ -45,16 +45,8 @@ class Hook:
 Hooks = Sequence[tuple[type, Hook]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Replaced:
-    owner: type
-    name: str
-    theirs: Any
-    ours: Any
-
-
-_REPLACED: Final[dict[bool, list[_Replaced]]] = {}
-"""What was replaced, in classic sessions and over Connect."""
+_REPLACED: Final[dict[bool, list[tuple[type, str, Any, Any]]]] = {}
+"""What was replaced, in classic sessions and over Connect: of which class, Spark's own and ours."""
 
 
 def install(hooks: Callable[[], Hooks], *, connect: bool, find: Find) -> None:
@@ -70,7 +62,7 @@ def install(hooks: Callable[[], Hooks], *, connect: bool, find: Find) -> None:
     """
     if connect in _REPLACED:
         return
-    done: list[_Replaced] = []
+    done: list[tuple[type, str, Any, Any]] = []
     for owner, hook in hooks():
         theirs = owner.__dict__.get(hook.name)
         if theirs is None:
@@ -82,15 +74,15 @@ def install(hooks: Callable[[], Hooks], *, connect: bool, find: Find) -> None:
         else:
             ours = _method(theirs, hook, find)
         setattr(owner, hook.name, ours)
-        done.append(_Replaced(owner, hook.name, theirs, ours))
+        done.append((owner, hook.name, theirs, ours))
     _REPLACED[connect] = done
 
 
 def remove(*, connect: bool) -> None:
     """Put back what was replaced; what others have put in its place since stays."""
-    for each in reversed(_REPLACED.pop(connect, [])):
-        if each.owner.__dict__.get(each.name) is each.ours:
-            setattr(each.owner, each.name, each.theirs)
+    for owner, name, theirs, ours in reversed(_REPLACED.pop(connect, [])):
+        if owner.__dict__.get(name) is ours:
+            setattr(owner, name, theirs)
 
 
 def _is_ours(method: FrameType | None) -> bool:

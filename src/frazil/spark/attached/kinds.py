@@ -77,17 +77,13 @@ def _hooks(sessions: str, frames: str, catalogs: str) -> Hooks:
     }
     return [
         *((session, Hook(name, ours, _same_session)) for name, ours in of_session.items()),
-        *((frame, Hook(name, ours, _session_of)) for name, ours in of_frame.items()),
+        *((frame, Hook(name, ours, session_of)) for name, ours in of_frame.items()),
         *((catalog, Hook(name, ours, _session_of_catalog)) for name, ours in CATALOG_METHODS),
     ]
 
 
 def _same_session(session: Any) -> Any:
     return session
-
-
-def _session_of(frame: Any) -> Any:
-    return frame.sparkSession
 
 
 def _session_of_catalog(catalog: Any) -> Any:

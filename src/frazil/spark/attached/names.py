@@ -146,10 +146,8 @@ class SessionNames:
 
     def first_in(self, words: Sequence[Word]) -> str | None:
         """Return the lake of which a name stands first in a statement, else the one of USE."""
-        for word in words:
-            if not word.is_string and word.text in self.lakes:
-                return word.text
-        return self.lake
+        lakes = self.lakes
+        return next((w.text for w in words if not w.is_string and w.text in lakes), self.lake)
 
     def lake_and_name(self, parts: Identifier) -> tuple[AttachedLake, Identifier] | None:
         """Return the lake of a name and the name in it; None where the name is Spark's."""
@@ -199,10 +197,8 @@ class AttachedContext(SqlContext):
 
     def name_of(self, catalog: Catalog) -> str:
         """Return what stands before names of a catalog's tables."""
-        for each in self.names.lakes.values():
-            if each.catalog is catalog:
-                return each.name
-        return catalog.name
+        lakes = self.names.lakes.values()
+        return next((each.name for each in lakes if each.catalog is catalog), catalog.name)
 
     @property
     def current_place(self) -> Identifier | None:
@@ -337,11 +333,9 @@ class AttachedContext(SqlContext):
             return named
         if named.metadata_table == CHANGES:
             return SqlContext.with_options(self, named, options)
-        given = Given()
-        for key, value in options.items():
-            given.note(key, value)
         # A clause of AS OF is told of the relation's use, where a name's version is refused.
-        return replace(named, version=asked_version(named, TableVersion(), given))
+        version = asked_version(named, TableVersion(), Given.of(options))
+        return replace(named, version=version)
 
     def _of_a_lake(self, parts: Identifier) -> tuple[AttachedLake, Identifier]:
         found = self.names.lake_and_name(parts)
@@ -381,6 +375,14 @@ def context_of(
         names=names,
         lake=lake,
     )
+
+
+def context_to_read(
+    names: SessionNames, spark: SparkSession, parts: Identifier
+) -> AttachedContext | None:
+    """Return a session as a read of a name sees it; None where the name is Spark's."""
+    meant = names.lake_and_name(parts)
+    return None if meant is None else context_of(names, spark, names.lake_to_read(meant[0].name))
 
 
 def _of_another_transaction(begun: str, lake: str) -> ValidationError:

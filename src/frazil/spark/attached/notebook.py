@@ -172,19 +172,19 @@ def _names(names: SessionNames, typed: str) -> Iterator[str]:
     lakes: Mapping[str, Any] = names.lakes
     if not before:
         yield from lakes
-    where: list[tuple[Any, Identifier]] = []
+    levels: Identifier
     if before and before[0] in lakes:
-        where.append((lakes[before[0]], before[1:]))
+        lake, levels = lakes[before[0]], before[1:]
     elif names.lake is not None:
-        where.append((lakes[names.lake], before or names.namespace.levels))
-    for lake, levels in where:
-        # The names as they are typed: a prefix that USE has made needless is not put in.
-        shown = before if before else ()
-        for below in lake.catalog.list_namespaces(levels):
-            yield quote_name([*shown, below[-1]])
-        if levels and lake.catalog.namespace_exists(levels):
-            for table in lake.catalog.list_tables(levels):
-                yield quote_name([*shown, table[-1]])
+        lake, levels = lakes[names.lake], before or names.namespace.levels
+    else:
+        return
+    # The names as they are typed: a prefix that USE has made needless is not put in.
+    for below in lake.catalog.list_namespaces(levels):
+        yield quote_name([*before, below[-1]])
+    if levels and lake.catalog.namespace_exists(levels):
+        for table in lake.catalog.list_tables(levels):
+            yield quote_name([*before, table[-1]])
 
 
 def _session() -> SparkSession:

@@ -88,9 +88,8 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
             session was stopped.
     """
     _check_name(spark, name)
-    sessions = _SESSIONS
-    with sessions.lock:
-        names = sessions.names_of(spark) or SessionNames()
+    with _SESSIONS.lock:
+        names = _SESSIONS.names_of(spark) or SessionNames()
         there = names.attached.get(name)
         if there is not None and there.owner is not owner:
             raise ValidationError(
@@ -107,22 +106,20 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
 
 def _register(spark: SparkSession, names: SessionNames) -> None:
     """Make a session known, unless it is."""
-    sessions = _SESSIONS
-    if sessions.key(spark) in sessions.names:
+    if _SESSIONS.key(spark) in _SESSIONS.names:
         return
     names.reserved = RESERVED | _catalogs_of_spark(spark)
     _install(connect=is_connect(spark))
     key = uuid.uuid4().hex
     spark.conf.set(MARK, key)
-    sessions.names[key] = (spark, names)
-    sessions.keys.clear()
+    _SESSIONS.names[key] = (spark, names)
+    _SESSIONS.keys.clear()
 
 
 def detach(owner: object) -> None:
     """Take away what was attached for an owner; the last one leaves everything as it was."""
-    sessions = _SESSIONS
-    with sessions.lock:
-        for key, (spark, names) in list(sessions.names.items()):
+    with _SESSIONS.lock:
+        for key, (spark, names) in list(_SESSIONS.names.items()):
             left = {n: each for n, each in names.attached.items() if each.owner is not owner}
             for name in set(names.attached) - set(left):
                 names.attached[name].transactions.close()
@@ -131,23 +128,22 @@ def detach(owner: object) -> None:
             names.attached = left
             if left and not is_stopped(spark):
                 continue
-            del sessions.names[key]
+            del _SESSIONS.names[key]
             with suppress(Exception):  # The session may have ended.
                 spark.conf.unset(MARK)
-        sessions.keys.clear()
-        if sessions.each is None:
-            used = {is_connect(spark) for spark, _ in sessions.names.values()}
+        _SESSIONS.keys.clear()
+        if _SESSIONS.each is None:
+            used = {is_connect(spark) for spark, _ in _SESSIONS.names.values()}
             for connect in {False, True} - used:
                 remove(connect=connect)
 
 
 def forget(spark: SparkSession) -> None:
     """Keep nothing of a session that has ended, and roll back what it has begun."""
-    sessions = _SESSIONS
-    with sessions.lock:
-        key = sessions.key(spark)
-        found = None if key is None else sessions.names.pop(key, None)
-        sessions.keys.clear()
+    with _SESSIONS.lock:
+        key = _SESSIONS.key(spark)
+        found = None if key is None else _SESSIONS.names.pop(key, None)
+        _SESSIONS.keys.clear()
     for each in () if found is None else found[1].attached.values():
         each.transactions.close()
 

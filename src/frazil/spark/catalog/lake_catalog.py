@@ -17,7 +17,6 @@ from frazil.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from frazil.format import types as I
 from frazil.spark.attached.dataframes.java_options import OF_CHANGES, READS, Given
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import context_of
@@ -35,11 +34,12 @@ from frazil.spark.creation import CreateTable
 from frazil.spark.plans.machine import JavaObject, answers
 from frazil.spark.session.facts import type_support
 from frazil.spark.sql.binding.bound_text import QueriedView
+from frazil.spark.sql.binding.relations import QueriedTable
 from frazil.spark.sql.context import TableVersion
 from frazil.spark.sql.statements.show import partition_terms
 from frazil.spark.sql.statements.tables import format_properties, without_told
 from frazil.spark.table import Table
-from frazil.spark.types import struct_to_spark
+from frazil.spark.types import schema_to_spark
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog"
 _OF_SPARK: Final = frozenset({"owner", "external", "is_managed_location"})
@@ -189,10 +189,8 @@ class LakeCatalog(JavaObject):
         """Return a table: to a writer one that takes rows, to a reader one that has a query."""
         version, writes = _version_to_load(more)
         names = self._place.names_now()
-        given = Given()
-        if len(more) == 2 and not writes:
-            for key in more[1]:
-                given.note(str(key), more[1][key])
+        options = more[1] if len(more) == 2 and not writes else {}
+        given = Given.of({str(key): options[key] for key in options})
         try:
             named = self._rows_named(identifier).at_version(
                 names, self._place.spark, version, given
@@ -300,16 +298,11 @@ class LakeCatalog(JavaObject):
     def _rows_named(self, identifier: Any) -> NamedRows:
         return NamedRows(self._parts(identifier))
 
-    def _columns(self, found: Any) -> S.StructType:
+    def _columns(self, found: QueriedTable | QueriedView) -> S.StructType:
         if isinstance(found, QueriedView):
-            support = type_support(self._place.spark)
             schema = found.named.view.metadata.schema
-            return struct_to_spark(I.StructType(schema.fields), support=support)
-        if found.named.metadata_table is not None:
-            columns: S.StructType = found.no_rows().schema
-            return columns
-        own: S.StructType = found.schema
-        return own
+            return schema_to_spark(schema, support=type_support(self._place.spark))
+        return found.schema if found.named.metadata_table is None else found.no_rows().schema
 
     def _stage(self, identifier: Any, more: tuple[Any, ...], make: Any) -> Any:
         columns, definition = self._definition_of(more)

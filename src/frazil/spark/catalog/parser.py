@@ -21,7 +21,14 @@ from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import ROWS, NamedRows, plan_with_rows
 from frazil.spark.catalog.thrift.lists import LIST, list_rows
 from frazil.spark.lake_transaction.statements import controls
-from frazil.spark.plans.machine import JavaObject, Machine, answers, holding_answers
+from frazil.spark.plans.machine import (
+    JavaObject,
+    Machine,
+    analysed_plan,
+    answers,
+    elements,
+    holding_answers,
+)
 from frazil.spark.plans.relations import unresolved_names, written_names
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.errors.mistakes import is_unknown_column, mistaken_plan
@@ -110,8 +117,7 @@ class LakeParser(JavaObject):
             return theirs()
         if text.startswith(LIST):
             with own_statements(place.spark):
-                found: Any = list_rows(place, text)
-                return found._jdf.queryExecution().analyzed()
+                return analysed_plan(list_rows(place, text))
         names = place.names_now()
         says_names = may_say_names(text)
         if not (names.may_be_in(text) or says_names or controls(text)) or parses_own_statement(
@@ -181,8 +187,7 @@ class LakeParser(JavaObject):
         if place is None:
             raise RuntimeError("the session has no lake")
         with own_statements(place.spark):
-            frame: Any = NamedRows.of(text).frame(place.names_now(), place.spark)
-            return frame._jdf.queryExecution().analyzed()
+            return analysed_plan(NamedRows.of(text).frame(place.names_now(), place.spark))
 
     def _with_rows(self, place: SessionPlace, plan: Any, text: str, *, whole: bool) -> Any:
         kind = plan.getClass().getSimpleName()
@@ -271,9 +276,8 @@ def _statements(plan: Any) -> Iterator[Any]:
     if plan.getClass().getSimpleName() == "SingleStatement":
         yield plan
         return
-    children = plan.children()
-    for place in range(children.size()):
-        yield from _statements(children.apply(place))
+    for each in elements(plan.children()):
+        yield from _statements(each)
 
 
 def _text(statement: Any) -> str | None:

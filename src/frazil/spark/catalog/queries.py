@@ -19,9 +19,10 @@ from frazil.spark.attached.dataframes.java_options import (
     changes_choice,
     read_choice,
 )
-from frazil.spark.attached.names import AttachedContext, SessionNames, context_of
+from frazil.spark.attached.names import AttachedContext, SessionNames, context_to_read
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.plans.hidden import rows_with_hidden
+from frazil.spark.plans.machine import analysed_plan
 from frazil.spark.plans.relations import PlannedRelation
 from frazil.spark.sql.binding.bind import bound_plan, plan_with_hidden, use_of, with_hidden
 from frazil.spark.sql.binding.bound_plan import BoundPlan
@@ -67,8 +68,7 @@ def plan_with_rows(place: SessionPlace, plan: Any, text: str, *, whole: bool) ->
         rows = bound.all_rows()
     if isinstance(rows, dict):
         return bound.with_rows(rows)
-    answer: Any = rows
-    return answer._jdf.queryExecution().analyzed()
+    return analysed_plan(rows)
 
 
 def plan_of_read(
@@ -91,16 +91,14 @@ def plan_of_read(
         ValidationError: the options do not go together.
     """
     names = place.names_now()
-    meant = names.lake_and_name(parts)
-    assert meant is not None
-    context = context_of(names, place.spark, names.lake_to_read(meant[0].name))
+    context = context_to_read(names, place.spark, parts)
+    assert context is not None
     name = context.whole_name(parts)
     if (
         named.metadata_table is not None
         or read_choice(given, named.table.metadata).start is not None
     ):
-        rows: Any = rows_of_choice(named, given)
-        return place.machine.named_plan(rows._jdf.queryExecution().analyzed(), name)
+        return place.machine.named_plan(analysed_plan(rows_of_choice(named, given)), name)
     version = asked_version(named, TableVersion(), given)
     found = use_of(context, PlannedRelation(parts, None), replace(named, version=version))
     found = with_hidden(found, hidden)
@@ -112,10 +110,9 @@ def read_of(
     names: SessionNames, spark: Any, relation: PlannedRelation
 ) -> QueriedTable | QueriedView | None:
     """Return what a relation reads of a lake; None where it reads nothing of one."""
-    meant = names.lake_and_name(relation.parts)
-    if meant is None:
+    context = context_to_read(names, spark, relation.parts)
+    if context is None:
         return None
-    context = context_of(names, spark, names.lake_to_read(meant[0].name))
     try:
         named = context.find(relation.parts)
     except (NoSuchTableError, NoSuchNamespaceError):
@@ -194,11 +191,8 @@ class NamedRows:
     def _find(
         self, names: SessionNames, spark: Any
     ) -> tuple[AttachedContext, NamedTable | NamedView]:
-        lake = names.lake_and_name(self.parts)
-        named = None
-        if lake is not None:
-            context = context_of(names, spark, names.lake_to_read(lake[0].name))
-            named = context.find(self.parts)
-        if named is None:
+        context = context_to_read(names, spark, self.parts)
+        named = None if context is None else context.find(self.parts)
+        if context is None or named is None:
             raise NoSuchTableError(f"there is no table {'.'.join(self.parts)}")
         return context, named

@@ -117,11 +117,9 @@ class LakeTable(JavaObject):
     @answers()
     def newWriteBuilder(self, info: Any) -> Any:
         """Return what begins a write."""
-        given = Given()
         entries = info.options().asCaseSensitiveMap()
-        for key in entries:
-            given.note(str(key), entries[key])
-        return _WriteBuilder(self, given)
+        given = Given.of({str(key): entries[key] for key in entries})
+        return _WriteBuilder(self, given, TableWrite.append)
 
     def insert(self, frame: DataFrame, given: Given, then: Insert) -> None:
         """Write rows."""
@@ -142,7 +140,19 @@ class LakeTable(JavaObject):
         implements: Final = [f"{_CONNECTOR}.catalog.SupportsWrite"]
 
 
-class StagedLakeTable(LakeTable):
+class _WithoutMetrics(JavaObject):
+    """What Spark asks for figures of its own, and has none."""
+
+    def supportedCustomMetrics(self) -> Any:
+        """None."""
+        return self.machine.array(self.machine.connector.metric.CustomMetric, ())
+
+    def reportDriverMetrics(self) -> Any:
+        """None."""
+        return self.machine.array(self.machine.connector.metric.CustomTaskMetric, ())
+
+
+class StagedLakeTable(_WithoutMetrics, LakeTable):
     """A table that is made, or replaced, together with its rows."""
 
     def __init__(
@@ -172,14 +182,6 @@ class StagedLakeTable(LakeTable):
     def abortStagedChanges(self) -> None:
         """Nothing: what fails has made nothing."""
 
-    def supportedCustomMetrics(self) -> Any:
-        """None."""
-        return self.machine.array(self.machine.connector.metric.CustomMetric, ())
-
-    def reportDriverMetrics(self) -> Any:
-        """None."""
-        return self.machine.array(self.machine.connector.metric.CustomTaskMetric, ())
-
     class Java:
         """What the virtual machine takes it for."""
 
@@ -189,14 +191,18 @@ class StagedLakeTable(LakeTable):
         ]
 
 
-class _WriteBuilder(JavaObject):
-    """A write that is being described."""
+class _OfAWrite(JavaObject):
+    """What is told of a write: which table, the options, and what is done with the rows."""
 
-    def __init__(self, table: LakeTable, given: Given) -> None:
+    def __init__(self, table: LakeTable, given: Given, then: Insert) -> None:
         self.machine = table.machine
         self._table = table
         self._given = given
-        self._then: Insert = TableWrite.append
+        self._then = then
+
+
+class _WriteBuilder(_OfAWrite):
+    """A write that is being described."""
 
     def truncate(self) -> Any:
         """Put the rows in place of all."""
@@ -229,14 +235,8 @@ class _WriteBuilder(JavaObject):
         ]
 
 
-class _Write(JavaObject):
+class _Write(_WithoutMetrics, _OfAWrite):
     """A write, which gets its rows as a DataFrame."""
-
-    def __init__(self, table: LakeTable, given: Given, then: Insert) -> None:
-        self.machine = table.machine
-        self._table = table
-        self._given = given
-        self._then = then
 
     def toInsertableRelation(self) -> Any:
         """Return what gets the rows."""
@@ -246,28 +246,14 @@ class _Write(JavaObject):
         """What plans show."""
         return f"frazil {self._table.name()}"
 
-    def supportedCustomMetrics(self) -> Any:
-        """None."""
-        return self.machine.array(self.machine.connector.metric.CustomMetric, ())
-
-    def reportDriverMetrics(self) -> Any:
-        """None."""
-        return self.machine.array(self.machine.connector.metric.CustomTaskMetric, ())
-
     class Java:
         """What the virtual machine takes it for."""
 
         implements: Final = [f"{_CONNECTOR}.write.V1Write"]
 
 
-class _Insertable(JavaObject):
+class _Insertable(_OfAWrite):
     """What gets the rows of a write."""
-
-    def __init__(self, table: LakeTable, given: Given, then: Insert) -> None:
-        self.machine = table.machine
-        self._table = table
-        self._given = given
-        self._then = then
 
     @answers()
     def insert(self, data: Any, overwrites: bool) -> None:

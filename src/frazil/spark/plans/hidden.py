@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from frazil.spark.abilities import made_by
 from frazil.spark.files.projection import DELETED
-from frazil.spark.plans.machine import JavaObject, Machine, elements
+from frazil.spark.plans.machine import JavaObject, Machine, analysed_plan, elements
 
 _IS_METADATA: Final = "__metadata_col"
 """How Spark marks a column that no star means."""
@@ -83,8 +83,7 @@ def rows_with_hidden(
     machine: Machine, rows: DataFrame, name: Sequence[str], names: Collection[str]
 ) -> Any:
     """Return the plan of rows that are found by the name of a table, some columns alone."""
-    frame: Any = rows
-    plan = frame._jdf.queryExecution().analyzed()
+    plan = analysed_plan(rows)
     if not names:
         return machine.named_plan(plan, name)
     return with_hidden_columns(

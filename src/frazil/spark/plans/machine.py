@@ -266,9 +266,9 @@ class Machine:
         arguments.add(function)
         return self._root.runner_of.invokeWithArguments(arguments)
 
-    def frame(self, spark: SparkSession, session: Any, plan: Any) -> DataFrame:
-        """Return the DataFrame of a plan, which is analysed."""
-        return DataFrame(self.sql.classic.Dataset.ofRows(session, plan), spark)
+    def frame(self, spark: Any, plan: Any) -> DataFrame:
+        """Return the DataFrame of a plan in a classic session, which is analysed."""
+        return DataFrame(self.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
     def spark_error(self, exception: Any) -> Py4JJavaError:
         """Return what py4j raises in the virtual machine as an exception of Spark's."""
@@ -385,6 +385,11 @@ def machine_of(spark: SparkSession) -> Machine:
         if not isinstance(before, _OwnErrorsToo):
             parameters.propagate_java_exceptions = _OwnErrorsToo(before)
     return Machine(gateway)
+
+
+def analysed_plan(rows: Any) -> Any:
+    """Return the plan of a DataFrame of a classic session, as Spark has analysed it."""
+    return rows._jdf.queryExecution().analyzed()
 
 
 def elements(sequence: Any) -> Iterator[Any]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from frazil.format.predicates.sql.quoting import quote_name_always
-from frazil.spark.plans.machine import Machine
+from frazil.spark.plans.machine import Machine, analysed_plan
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.context import NamedTable
 from frazil.spark.sql.new_columns import with_new_columns
@@ -143,11 +143,7 @@ _LOCK: Final = threading.Lock()
 
 def _in_session(spark: SparkSession, rows: DataFrame) -> DataFrame:
     """The rows of another classic session, by the very plan that Spark keeps."""
-    session: Any = spark
-    given: Any = rows
-    machine = Machine(spark.sparkContext._gateway)
-    plan = given._jdf.queryExecution().analyzed()
-    return machine.frame(spark, session._jsparkSession, plan)
+    return Machine(spark.sparkContext._gateway).frame(spark, analysed_plan(rows))
 
 
 def _key_of(named: NamedTable) -> Hashable:

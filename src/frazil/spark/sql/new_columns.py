@@ -11,6 +11,7 @@ from pyspark.sql import types as S
 
 from frazil.spark.files.parquet.native import SCAN_METADATA
 from frazil.spark.gateway_errors import Py4JError
+from frazil.spark.plans.machine import elements
 from frazil.spark.session.by_session import BySession
 
 OTHER_SPARK: Final = (Py4JError, TypeError)
@@ -72,20 +73,17 @@ def _named_anew(rows: DataFrame) -> DataFrame:
     spark, given = rows.sparkSession, cast(Any, rows)
     makers = _MAKERS.get_or_make(spark, _make_makers)
     plan = given._jdf.queryExecution().analyzed()
-    output = plan.output()
-    columns = []
-    for place in range(output.size()):
-        each = output.apply(place)
-        columns.append(
-            makers.alias(
-                each,
-                each.name(),
-                makers.new_id(),
-                each.qualifier(),
-                makers.none,
-                makers.scan_metadata,
-            )
+    columns = [
+        makers.alias(
+            each,
+            each.name(),
+            makers.new_id(),
+            each.qualifier(),
+            makers.none,
+            makers.scan_metadata,
         )
+        for each in elements(plan.output())
+    ]
     project = makers.project(makers.to_sequence(columns), plan)
     return DataFrame(makers.dataset.ofRows(given._jdf.sparkSession(), project), spark)
 

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from frazil.spark.abilities import has_class
+from frazil.spark.plans.machine import elements
 from frazil.spark.session.by_session import BySession
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.parsers.spark_parser import parsed_expression
@@ -120,6 +121,5 @@ def _names(node: Any) -> Iterator[tuple[Parts, int, int]]:
             parts = tuple(node.nameParts().mkString(_BETWEEN).split(_BETWEEN))
             yield parts, int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1
         return
-    children = node.children()
-    for place in range(children.size()):
-        yield from _names(children.apply(place))
+    for each in elements(node.children()):
+        yield from _names(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +15,7 @@ from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.spark.attached.dataframes.java_options import Given, changes_choice, read_choice
 from frazil.spark.attached.dataframes.lake_reads import ReadsLakes
 from frazil.spark.attached.dataframes.table_mark import TableMark
-from frazil.spark.attached.names import SessionNames, context_of
-from frazil.spark.attached.statements import Plain
+from frazil.spark.attached.names import SessionNames, context_to_read
 from frazil.spark.plans.sparks_errors import sparks_errors
 from frazil.spark.scan import Scan
 from frazil.spark.session.facts import is_connect, prepare_session
@@ -50,7 +50,7 @@ class LakeReader(ReadsLakes):
 
 def read_table(
     names: SessionNames,
-    plain: Plain,
+    plain: Callable[..., DataFrame],
     spark: SparkSession,
     tableName: str,
 ) -> DataFrame:
@@ -67,8 +67,7 @@ def read_table(
                 return rows_of_view(names, spark, parts)
             if named is not None:
                 return _marked_rows(names, named, Given(), parts)
-    found: DataFrame = plain(spark, tableName)
-    return found
+    return plain(spark, tableName)
 
 
 def found_name(
@@ -79,18 +78,16 @@ def found_name(
     Raises:
         NoSuchTableError: there is no such table.
     """
-    meant = names.lake_and_name(parts)
-    if meant is None:
-        return None
-    return context_of(names, spark, names.lake_to_read(meant[0].name)).find(parts)
+    context = context_to_read(names, spark, parts)
+    return None if context is None else context.find(parts)
 
 
 def rows_of_view(names: SessionNames, spark: SparkSession, parts: Identifier) -> DataFrame:
     """Return the rows of a view."""
-    meant = names.lake_and_name(parts)
-    assert meant is not None
+    context = context_to_read(names, spark, parts)
+    assert context is not None
     text = f"SELECT * FROM {quote_name_always(parts)}"  # noqa: S608 The name is quoted.
-    return query(context_of(names, spark, names.lake_to_read(meant[0].name)), text).alias(parts[-1])
+    return query(context, text).alias(parts[-1])
 
 
 def rows_of_choice(named: NamedTable, given: Given) -> DataFrame:

@@ -8,7 +8,7 @@ own at each place, is given the hidden columns.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException
@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 
 from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import FrazilError
-from frazil.spark.attached.dataframes.batch_reads import table_at
+from frazil.spark.attached.dataframes.batch_reads import found_name, table_at
 from frazil.spark.attached.dataframes.table_mark import TableMark
-from frazil.spark.attached.names import SessionNames, context_of
+from frazil.spark.attached.names import SessionNames
 from frazil.spark.attached.statements import Plain
 from frazil.spark.files.projection import DELETED, METADATA_COLUMNS
 from frazil.spark.gateway_errors import Py4JError
@@ -66,7 +66,7 @@ def session_of(owner: Any) -> Any:
 
 
 def with_hidden(
-    names: SessionNames, plain: Plain, owner: Any, *args: Any, **kwargs: Any
+    names: SessionNames, plain: Callable[..., DataFrame], owner: Any, *args: Any, **kwargs: Any
 ) -> DataFrame:
     """Return what a method of Spark makes of a DataFrame or of groups.
 
@@ -75,7 +75,7 @@ def with_hidden(
     """
     try:
         with errors_unlogged():
-            made: DataFrame = plain(owner, *args, **kwargs)
+            return plain(owner, *args, **kwargs)
     except AnalysisException as error:
         with errors_unlogged():
             found = _with_hidden_columns(names, session_of(owner), error)
@@ -83,7 +83,6 @@ def with_hidden(
             log_as_pyspark(error)
             raise
         return found
-    return made
 
 
 def column_of(names: SessionNames, plain: Plain, frame: Any, item: Any) -> Any:
@@ -148,7 +147,7 @@ def _with_hidden_columns(
         return None
     made = with_hidden_columns(machine, plan, rows)
     try:
-        found = machine.frame(spark, spark._jsparkSession, made)
+        found = machine.frame(spark, made)
     except AnalysisException as failure:
         if _is_of_hidden(failure):
             return None
@@ -212,8 +211,5 @@ def _table_of(
 ) -> LakeTable | None:
     if isinstance(place, str):
         return table_at(spark, place)
-    meant = names.lake_and_name(place)
-    if meant is None:
-        return None
-    found = context_of(names, spark, names.lake_to_read(meant[0].name)).find(place)
+    found = found_name(names, spark, place)
     return found.table if isinstance(found, NamedTable) else None

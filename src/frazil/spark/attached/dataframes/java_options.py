@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,6 +73,18 @@ class Given:
     """The options that a reader or writer was given; the case of their names does not count."""
 
     values: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Given:
+        """Return options that are given all at once."""
+        found = cls()
+        found.note_each(options)
+        return found
+
+    def note_each(self, options: Mapping[str, Any]) -> None:
+        """Note options, in place of earlier ones of their names."""
+        for key, value in options.items():
+            self.note(key, value)
 
     def note(self, key: str, value: Any) -> None:
         """Note an option, in place of an earlier one of its name."""
@@ -189,22 +201,6 @@ def changes_choice(given: Given) -> dict[str, str]:
     given.take("path")
     given.refuse_unknown(_READ_TUNING, of="a table's changes", there_are=OF_CHANGES)
     return {name: text for name, text in said.items() if text is not None}
-
-
-def chosen_version(given: Given, metadata: TableMetadata) -> TableVersion:
-    """Return the version that a reader's options say, where they can say nothing else.
-
-    Raises:
-        ConfigurationError: an option is unknown or malformed.
-        UnsupportedError: they ask for what was appended between two snapshots.
-        ValidationError: two of them say which version.
-    """
-    choice = read_choice(given, metadata)
-    if choice.start is not None:
-        raise UnsupportedError(
-            "start-snapshot-id is not there for a client without Frazil: read the table's changes"
-        )
-    return choice.version
 
 
 def _version(value: Any, kind: str) -> TableVersion | None:
@@ -335,7 +331,12 @@ def asked_version(named: NamedTable, asked: TableVersion | str, given: Given) ->
         ValidationError: two of them, or one and the name, say which version.
     """
     metadata = named.table.metadata
-    chosen = chosen_version(given, metadata)
+    choice = read_choice(given, metadata)
+    if choice.start is not None:
+        raise UnsupportedError(
+            "start-snapshot-id is not there for a client without Frazil: read the table's changes"
+        )
+    chosen = choice.version
     version = named_version(asked, metadata) if isinstance(asked, str) else asked
     if version.arguments and chosen.arguments and not given.values.keys() & _OF_SPARK:
         raise ValidationError("AS OF says a version, and the options another one")

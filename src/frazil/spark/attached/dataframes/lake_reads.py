@@ -1,4 +1,4 @@
-"""What readers of tables and of streams share: they remember what is asked for."""
+"""What readers of tables and of streams share, and writers: they remember what is asked for."""
 
 from __future__ import annotations
 
@@ -15,32 +15,21 @@ from frazil.spark.attached.names import SessionNames
 FORMAT: Final = "iceberg"
 
 
-class ReadsLakes:
-    """A reader of Spark's that reads tables of lakes too; Spark's class comes after this one."""
+class RemembersOptions:
+    """A reader or writer of Spark that notes format and options; Spark's class comes after it."""
 
-    def begin(self, names: SessionNames, spark: SparkSession) -> None:
-        """Begin to remember what is asked for."""
-        self._frazil_names = names
-        self._frazil_session = spark
-        self._frazil_format: str | None = None
-        self._frazil_given = Given()
-        self._frazil_has_schema = False
+    _frazil_format: str | None
+    _frazil_given: Given
 
     @property
     def _sparks(self) -> Any:
-        """The reader as Spark has it."""
+        """The reader or writer as Spark has it."""
         return super()
 
     def format(self, source: str) -> Self:
-        """Set what is read; ``iceberg`` is a table of a lake."""
+        """Set what is read or written; ``iceberg`` is a table of a lake."""
         self._frazil_format = source
         self._sparks.format(source)
-        return self
-
-    def schema(self, schema: Any) -> Self:
-        """Set the columns; a table has its own."""
-        self._frazil_has_schema = True
-        self._sparks.schema(schema)
         return self
 
     def option(self, key: str, value: Any) -> Self:
@@ -51,9 +40,26 @@ class ReadsLakes:
 
     def options(self, **options: Any) -> Self:
         """Set options."""
-        for key, value in options.items():
-            self._frazil_given.note(key, value)
+        self._frazil_given.note_each(options)
         self._sparks.options(**options)
+        return self
+
+
+class ReadsLakes(RemembersOptions):
+    """A reader of Spark's that reads tables of lakes too; Spark's class comes after this one."""
+
+    def begin(self, names: SessionNames, spark: SparkSession) -> None:
+        """Begin to remember what is asked for."""
+        self._frazil_names = names
+        self._frazil_session = spark
+        self._frazil_format = None
+        self._frazil_given = Given()
+        self._frazil_has_schema = False
+
+    def schema(self, schema: Any) -> Self:
+        """Set the columns; a table has its own."""
+        self._frazil_has_schema = True
+        self._sparks.schema(schema)
         return self
 
     def table(self, tableName: str) -> DataFrame:
@@ -69,8 +75,7 @@ class ReadsLakes:
         """Return the rows of what lies at a place, or of a table."""
         rows: DataFrame | None = None
         if is_iceberg(format or self._frazil_format):
-            for key, value in options.items():
-                self._frazil_given.note(key, value)
+            self._frazil_given.note_each(options)
             self._frazil_has_schema = self._frazil_has_schema or schema is not None
             place = path if path is not None else self._frazil_given.values.get("path")
             if isinstance(place, str) and is_folder(place):

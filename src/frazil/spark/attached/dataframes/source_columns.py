@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from frazil.format.predicates.sql.quoting import quote_name_always
+from frazil.spark.plans.machine import analysed_plan, elements
 from frazil.spark.session.facts import is_connect
 from frazil.spark.sql.qualifiers import with_short_qualifiers
 
@@ -70,12 +71,9 @@ class SourceColumns:
                 return column
             return type(column)(self._requalified_part(given._expr))
         node = given._jc.node()
-        own = {each.exprId().toString(): each.name() for each in self._attributes()}
+        attributes = elements(analysed_plan(self.rows).output())
+        own = {each.exprId().toString(): each.name() for each in attributes}
         return self._renamed_node(node, own) if self._names_one(node, own) else column
-
-    def _attributes(self) -> Iterator[Any]:
-        rows: Any = self.rows
-        return _elements(rows._jdf.queryExecution().analyzed().output())
 
     def _renamed_node(self, node: Any, own: dict[str, str]) -> Any:
         name = _own_name(node, own)
@@ -83,14 +81,14 @@ class SourceColumns:
             return F.col(quote_name_always([self.alias, name]))
         match _kind(node):
             case "UnresolvedFunction":
-                inner = [self._renamed_node(each, own) for each in _elements(node.arguments())]
+                inner = [self._renamed_node(each, own) for each in elements(node.arguments())]
                 called = _OPERATORS.get(node.functionName())
                 if called is not None:
                     return called(*inner)
                 return F.call_function(node.functionName(), *inner)
             case "UnresolvedAttribute":
                 return F.col(
-                    quote_name_always(self._short_parts(tuple(_elements(node.nameParts()))))
+                    quote_name_always(self._short_parts(tuple(elements(node.nameParts()))))
                 )
             case "Literal":
                 return F.lit(node.value())
@@ -103,9 +101,9 @@ class SourceColumns:
     def _names_one(self, node: Any, own: dict[str, str]) -> bool:
         match _kind(node):
             case "UnresolvedFunction":
-                return any(self._names_one(each, own) for each in _elements(node.arguments()))
+                return any(self._names_one(each, own) for each in elements(node.arguments()))
             case "UnresolvedAttribute":
-                parts = tuple(_elements(node.nameParts()))
+                parts = tuple(elements(node.nameParts()))
                 return self._short_parts(parts) != parts
             case "ExpressionColumnNode":
                 return _own_name(node, own) is not None
@@ -153,7 +151,7 @@ class SourceColumns:
 
 def _parts_of_case(node: Any) -> Iterator[Any]:
     """Conditions and values in turn, and the value of ELSE, if it has one."""
-    for branch in _elements(node.branches()):
+    for branch in elements(node.branches()):
         yield branch._1()
         yield branch._2()
     if node.otherwise().isDefined():
@@ -171,8 +169,3 @@ def _own_name(node: Any, own: dict[str, str]) -> str | None:
 
 def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
-
-
-def _elements(sequence: Any) -> Iterator[Any]:
-    for place in range(sequence.size()):
-        yield sequence.apply(place)

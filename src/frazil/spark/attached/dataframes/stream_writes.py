@@ -13,7 +13,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import ConfigurationError, TableAlreadyExistsError, UnsupportedError
 from frazil.format.predicates.sql.quoting import quote_name
 from frazil.spark.attached.dataframes.java_options import Given, stream_choice
-from frazil.spark.attached.dataframes.lake_reads import is_iceberg
+from frazil.spark.attached.dataframes.lake_reads import RemembersOptions, is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import SessionNames, context_of
 from frazil.spark.creation import CreateTable
@@ -36,14 +36,14 @@ _CHECKPOINT: Final = "checkpointlocation"
 _CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
 
 
-class LakeStreamWriter(DataStreamWriter):
+class LakeStreamWriter(RemembersOptions, DataStreamWriter):
     """Spark's writer of streams, which writes tables of lakes too."""
 
     def begin(self, names: SessionNames, rows: DataFrame) -> None:
         """Begin to remember what is asked for."""
         self._frazil_names = names
         self._frazil_rows = rows
-        self._frazil_format: str | None = None
+        self._frazil_format = None
         self._frazil_mode = "append"
         self._frazil_given = Given()
         self._frazil_terms: list[str] = []
@@ -51,29 +51,10 @@ class LakeStreamWriter(DataStreamWriter):
         self._frazil_name: str | None = None
         self._frazil_trigger: dict[str, Any] | None = None
 
-    def format(self, source: str) -> LakeStreamWriter:
-        """Set what is written; ``iceberg`` is a table of a lake."""
-        self._frazil_format = source
-        super().format(source)
-        return self
-
     def outputMode(self, outputMode: str) -> LakeStreamWriter:
         """Set which rows of a batch are written."""
         self._frazil_mode = outputMode.lower()
         super().outputMode(outputMode)
-        return self
-
-    def option(self, key: str, value: Any) -> LakeStreamWriter:
-        """Set an option."""
-        self._frazil_given.note(key, value)
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> LakeStreamWriter:
-        """Set options."""
-        for key, value in options.items():
-            self._frazil_given.note(key, value)
-        super().options(**options)
         return self
 
     def partitionBy(self, *cols: Any) -> LakeStreamWriter:

@@ -223,19 +223,16 @@ class TableWrite:
 
     def _write(self, make: MakeCommand) -> None:
         with self.names.change():
-            self._run(make)
-
-    def _run(self, make: MakeCommand) -> None:
-        target = self.target()
-        given = self.given.copy()
-        given.take("path")
-        choice = write_choice(given, branch=target.branch)
-        port = target.table.port
-        if not choice.merges_schema:
-            rows = assigned_rows(self.rows, target.schema, self.spark)
-            make(rows, choice.options).run(port)
-            return
-        with port.in_one_commit() as together:
-            add_columns_of(self.rows, together)
-            rows = assigned_rows(self.rows, together.metadata.schema, self.spark)
-            make(rows, choice.options).run(together)
+            target = self.target()
+            given = self.given.copy()
+            given.take("path")
+            choice = write_choice(given, branch=target.branch)
+            port = target.table.port
+            if not choice.merges_schema:
+                rows = assigned_rows(self.rows, target.schema, self.spark)
+                make(rows, choice.options).run(port)
+                return
+            with port.in_one_commit() as together:
+                add_columns_of(self.rows, together)
+                rows = assigned_rows(self.rows, together.metadata.schema, self.spark)
+                make(rows, choice.options).run(together)

@@ -12,7 +12,7 @@ from frazil.catalog.identifiers import Identifier, shown
 from frazil.errors import TableAlreadyExistsError, UnsupportedError, ValidationError
 from frazil.format.predicates.sql.quoting import quote_name
 from frazil.spark.attached.dataframes.java_options import Given
-from frazil.spark.attached.dataframes.lake_reads import is_folder, is_iceberg
+from frazil.spark.attached.dataframes.lake_reads import RemembersOptions, is_folder, is_iceberg
 from frazil.spark.attached.dataframes.table_writes import TableWrite
 from frazil.spark.attached.names import SessionNames
 from frazil.spark.plans.sparks_errors import sparks_errors
@@ -26,43 +26,24 @@ else:
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
 
 
-class LakeWriter(DataFrameWriter):
+class LakeWriter(RemembersOptions, DataFrameWriter):
     """Spark's writer, which writes tables of lakes too."""
 
     def begin(self, names: SessionNames, rows: DataFrame) -> None:
         """Begin to remember what is asked for."""
         self._frazil_names = names
         self._frazil_rows = rows
-        self._frazil_format: str | None = None
+        self._frazil_format = None
         self._frazil_mode = "errorifexists"
         self._frazil_given = Given()
         self._frazil_terms: list[str] = []
         self._frazil_refused: str | None = None
-
-    def format(self, source: str) -> LakeWriter:
-        """Set what is written; ``iceberg`` is a table of a lake."""
-        self._frazil_format = source
-        super().format(source)
-        return self
 
     def mode(self, saveMode: str | None) -> LakeWriter:
         """Set what to do where something is there already."""
         if saveMode is not None:
             self._frazil_mode = saveMode.lower()
         super().mode(saveMode)
-        return self
-
-    def option(self, key: str, value: Any) -> LakeWriter:
-        """Set an option."""
-        self._frazil_given.note(key, value)
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> LakeWriter:
-        """Set options."""
-        for key, value in options.items():
-            self._frazil_given.note(key, value)
-        super().options(**options)
         return self
 
     def partitionBy(self, *cols: Any) -> LakeWriter:
@@ -196,8 +177,7 @@ class LakeWriter(DataFrameWriter):
                 "ALTER TABLE … WRITE ORDERED BY, and partitions with partitionBy()"
             )
         given = self._frazil_given.copy()
-        for key, value in options.items():
-            given.note(key, value)
+        given.note_each(options)
         if terms is not None:
             self._frazil_terms = [quote_name([name]) for name in _names((terms,))]
         return TableWrite(

@@ -43,8 +43,7 @@ class LakeWriterTo(DataFrameWriterV2):
 
     def options(self, **options: Any) -> LakeWriterTo:
         """Set options of the write."""
-        for key, value in options.items():
-            self._frazil_write.given.note(key, value)
+        self._frazil_write.given.note_each(options)
         return self
 
     def tableProperty(self, property: str, value: str) -> LakeWriterTo:

@@ -21,7 +21,7 @@ from frazil.spark.catalog.connect.wire import values_of
 from frazil.spark.catalog.own_statements import own_statements
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.catalog.queries import plan_of_read
-from frazil.spark.plans.machine import JavaObject, Machine, answers
+from frazil.spark.plans.machine import JavaObject, Machine, analysed_plan, answers
 from frazil.spark.sql.context import NamedView
 
 PlaceOf = Callable[[Any], SessionPlace]
@@ -64,12 +64,14 @@ _TEXTS: Final = frozenset(
 )
 
 
-class ReadAnswers(JavaObject):
-    """A plug-in of Spark Connect that answers reads of lakes' tables."""
-
+class _PlugIn(JavaObject):
     def __init__(self, machine: Machine, place_of: PlaceOf) -> None:
         self.machine = machine
         self._place_of = place_of
+
+
+class ReadAnswers(_PlugIn):
+    """A plug-in of Spark Connect that answers reads of lakes' tables."""
 
     @answers()
     def transform(self, message: bytes, planner: Any) -> Any:
@@ -86,9 +88,7 @@ class ReadAnswers(JavaObject):
     def _plan(self, place: SessionPlace, said: Mapping[str, Any]) -> Any:
         names = place.names_now()
         parts = names.parts_of(said["name"])
-        given = Given()
-        for key, value in said["options"].items():
-            given.note(key, value)
+        given = Given.of(said["options"])
         named = None
         if parts is not None:
             try:
@@ -105,8 +105,7 @@ class ReadAnswers(JavaObject):
             return self._sparks(place, said)
         if said["is_stream"]:
             names.refuse_in_transaction("a stream")
-            rows: Any = stream_of(named, given).alias(parts[-1])
-            return rows._jdf.queryExecution().analyzed()
+            return analysed_plan(stream_of(named, given).alias(parts[-1]))
         return plan_of_read(place, parts, named, given, said["hidden"])
 
     def _sparks(self, place: SessionPlace, said: Mapping[str, Any]) -> Any:
@@ -124,12 +123,8 @@ class ReadAnswers(JavaObject):
         implements: Final = ["org.apache.spark.sql.connect.plugin.RelationPlugin"]
 
 
-class CommandAnswers(JavaObject):
+class CommandAnswers(_PlugIn):
     """A plug-in of Spark Connect that runs changes of lakes' tables."""
-
-    def __init__(self, machine: Machine, place_of: PlaceOf) -> None:
-        self.machine = machine
-        self._place_of = place_of
 
     @answers()
     def process(self, message: bytes, planner: Any) -> bool:
@@ -224,11 +219,9 @@ class _Change:
 
     def _write(self, said: Mapping[str, list[Any]], name: bytes) -> TableWrite:
         names = self._place.names_now()
-        given = Given()
-        for key, value in _options(said).items():
-            given.note(key, value)
         parts = names.parts_of(name.decode())
         assert parts is not None
+        given = Given.of(_options(said))
         return TableWrite(names=names, parts=parts, rows=self._rows(said["input"][-1]), given=given)
 
     def _merge(self, said: Mapping[str, list[Any]]) -> None:
@@ -268,7 +261,7 @@ class _Change:
 
     def _rows(self, data: bytes) -> DataFrame:
         plan = self._planner.transformRelation(self._message("Relation", data))
-        return self._machine.frame(self._place.spark, self._place.session, plan)
+        return self._machine.frame(self._place.spark, plan)
 
     def _column(self, data: bytes) -> Column:
         utilities = self._machine.jvm.org.apache.spark.sql.classic.ExpressionUtils

@@ -15,14 +15,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as S
 
 from frazil.catalog.identifiers import Identifier
-from frazil.catalog.protocol import Capability, Catalog
+from frazil.catalog.protocol import Capability, Catalog, LoadedTable, LoadedView
 from frazil.errors import FrazilError
-from frazil.format import types as I
 from frazil.spark.catalog.place import SessionPlace
 from frazil.spark.plans.machine import elements
 from frazil.spark.session.facts import type_support
 from frazil.spark.sql.context import SPARK_CATALOG
-from frazil.spark.types import schema_to_spark, struct_to_spark
+from frazil.spark.types import schema_to_spark
 
 LIST: Final = "FRAZIL LIST "
 """How a text begins that only our parser reads: what is asked for follows, as JSON."""
@@ -170,26 +169,27 @@ class _Wanted:
                     continue
                 for table in catalog.list_tables(levels):
                     yield _Listed(
-                        name, schema, table[-1], _TABLE, self._table_columns(catalog, table)
+                        name,
+                        schema,
+                        table[-1],
+                        _TABLE,
+                        self._lake_columns(catalog.load_table, table),
                     )
                 if catalog.can(Capability.VIEWS):
                     for view in catalog.list_views(levels):
                         yield _Listed(
-                            name, schema, view[-1], _VIEW, self._view_columns(catalog, view)
+                            name,
+                            schema,
+                            view[-1],
+                            _VIEW,
+                            self._lake_columns(catalog.load_view, view),
                         )
 
-    def _table_columns(self, catalog: Catalog, name: Identifier) -> Callable[[], S.StructType]:
+    def _lake_columns(
+        self, load: Callable[[Identifier], LoadedTable | LoadedView], name: Identifier
+    ) -> Callable[[], S.StructType]:
         support = type_support(self._place.spark)
-        return lambda: schema_to_spark(catalog.load_table(name).metadata.schema, support=support)
-
-    def _view_columns(self, catalog: Catalog, name: Identifier) -> Callable[[], S.StructType]:
-        support = type_support(self._place.spark)
-
-        def columns() -> S.StructType:
-            schema = catalog.load_view(name).metadata.schema
-            return struct_to_spark(I.StructType(schema.fields), support=support)
-
-        return columns
+        return lambda: schema_to_spark(load(name).metadata.schema, support=support)
 
     def _of_spark(self) -> Iterator[str]:
         if self._catalog not in ("", SPARK_CATALOG):
@@ -218,8 +218,7 @@ def _columns_of(kept: Any) -> Callable[[], S.StructType]:
 
 
 def _namespaces(catalog: Catalog, parent: Identifier) -> Iterator[Identifier]:
-    found = catalog.list_namespaces(parent) if parent else catalog.list_namespaces()
-    for levels in found:
+    for levels in catalog.list_namespaces(parent):
         yield levels
         yield from _namespaces(catalog, levels)
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from frazil.errors import ValidationError
 from frazil.spark.plans.hidden import DeletedPlaces, with_marked_columns
-from frazil.spark.plans.machine import Machine, machine_of
+from frazil.spark.plans.machine import Machine, analysed_plan, machine_of
 from frazil.spark.plans.relations import PlannedRelation, replace_relations
 from frazil.spark.sql.binding.bound_text import BoundText
 from frazil.spark.sql.errors.failures import in_the_users_words
@@ -56,12 +56,11 @@ class BoundPlan(BoundText):
             AnalysisException: of Spark, where the mistake is in the query.
         """
         deleted = DeletedPlaces()
-        frame: Any = self._frame(self._with_rows(self.no_rows(), deleted))
-        return replace(self, deleted_at=deleted.named_in(frame._jdf.queryExecution().analyzed()).at)
+        plan = analysed_plan(self._frame(self._with_rows(self.no_rows(), deleted)))
+        return replace(self, deleted_at=deleted.named_in(plan).at)
 
     def _frame(self, plan: Any) -> DataFrame:
-        session: Any = self.spark
-        return self.machine.frame(self.spark, session._jsparkSession, plan)
+        return self.machine.frame(self.spark, plan)
 
     def _with_rows(self, rows: Mapping[str, DataFrame], deleted: DeletedPlaces) -> Any:
         for frame in self.frames.values():
@@ -79,9 +78,9 @@ class BoundPlan(BoundText):
             self.machine, self.plan, found, deleted=deleted if hidden else None
         )
 
-    def _named_plan(self, name: str, frame: Any) -> Any:
+    def _named_plan(self, name: str, frame: DataFrame) -> Any:
         """The plan of some rows, whose columns are found by the names of the table too."""
-        plan = frame._jdf.queryExecution().analyzed()
+        plan = analysed_plan(frame)
         relation, place = self.relations.get(name), self.places[name]
         taken = _hidden_columns(relation)
         if taken:

@@ -18,6 +18,7 @@ from frazil.errors import (
     ValidationError,
 )
 from frazil.spark.gateway_errors import Py4JError
+from frazil.spark.plans.machine import analysed_plan
 from frazil.spark.plans.relations import written_names
 from frazil.spark.plans.sparks_errors import SYNTAX_ERROR, UNRESOLVED_COLUMN, sparks_too
 from frazil.spark.session.facts import is_connect
@@ -163,8 +164,7 @@ def _over_no_rows(context: SqlContext, bound: BoundPlan) -> Any:
         changed = changed.child()
     [parts] = written_names(str(changed.toString()))
     target = target_of(context, parts)
-    rows: Any = no_rows(context, target)
-    named = bound.machine.named_plan(rows._jdf.queryExecution().analyzed(), target.whole_name)
+    named = bound.machine.named_plan(analysed_plan(no_rows(context, target)), target.whole_name)
     return plan.transformDown(bound.machine.mapping([(changed, named)]))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from frazil.spark.plans.machine import Machine
+from frazil.spark.plans.machine import Machine, elements
 from frazil.spark.session.by_session import BySession
 from frazil.spark.sql.parameters import Args
 from frazil.spark.sql.parsers.table_name import TableName
@@ -139,15 +139,13 @@ def _names(node: Any, hidden: frozenset[str], *, is_aliased: bool) -> Iterator[T
     # An alias with names for columns is a node above the one of the alias, and one below a sample.
     named = kind == "SubqueryAlias" or (is_aliased and kind in _BELOW_ALIASES)
     for below in (node.children(), node.innerChildren()):
-        for place in range(below.size()):
-            yield from _names(below.apply(place), hidden, is_aliased=named)
+        for each in elements(below):
+            yield from _names(each, hidden, is_aliased=named)
 
 
 def _of_ctes(node: Any, hidden: frozenset[str]) -> Generator[TableName, None, frozenset[str]]:
     """The names in CTEs, each of which sees those before it; returns what the query sees."""
-    ctes = node.cteRelations()
-    for place in range(ctes.size()):
-        cte = ctes.apply(place)
+    for cte in elements(node.cteRelations()):
         name = str(cte.productElement(0)).lower()
         own = hidden | {name} if node.allowRecursion() else hidden
         # The name is that of the CTE, not of a table in it.

@@ -7,10 +7,11 @@ where their key is among the other side's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from frazil.spark.plans.machine import elements
 from frazil.spark.sql.qualifiers import without_qualifiers
 
 _ROW_BY_ROW: Final = frozenset(
@@ -116,8 +117,8 @@ def _columns_of(
     if kind == "LogicalRelation":
         return _read(node, above, place_of(node), found)
     over = node if kind == "Filter" else None
-    below = [_columns_of(each, over, place_of, found) for each in _elements(node.children())]
-    for inner in _elements(node.innerChildren()):
+    below = [_columns_of(each, over, place_of, found) for each in elements(node.children())]
+    for inner in elements(node.innerChildren()):
         _columns_of(inner, None, place_of, found)
     if not any(below):
         return {}
@@ -127,7 +128,7 @@ def _columns_of(
         return _passed_on(node.projectList(), below[0])
     if kind == "Aggregate":
         grouped = {
-            each.exprId().id() for each in _elements(node.groupingExpressions()) if _is_column(each)
+            each.exprId().id() for each in elements(node.groupingExpressions()) if _is_column(each)
         }
         kept = {number: column for number, column in below[0].items() if number in grouped}
         return _passed_on(node.aggregateExpressions(), kept) if kept else {}
@@ -139,7 +140,7 @@ def _aggregate(node: Any, read: TableRead) -> AskedAggregate | None:
     if node.nodeName() != "Aggregate" or node.groupingExpressions().size():
         return None
     measures, names = [], []
-    for each in _elements(node.aggregateExpressions()):
+    for each in elements(node.aggregateExpressions()):
         measure = _measure(each.child()) if each.nodeName() == "Alias" else None
         if measure is None:
             return None
@@ -148,7 +149,7 @@ def _aggregate(node: Any, read: TableRead) -> AskedAggregate | None:
     below = node.child()
     while below.nodeName() in ("Project", "Filter"):
         if below.nodeName() == "Project" and not all(
-            map(_is_column, _elements(below.projectList()))
+            map(_is_column, elements(below.projectList()))
         ):
             return None
         if below.nodeName() == "Filter" and below.child().nodeName() != "LogicalRelation":
@@ -186,7 +187,7 @@ def _columns(attributes: Any) -> list[tuple[int, str]]:
     texts = str(attributes.mkString(_BETWEEN)).split(_BETWEEN)
     named = [_COLUMN.fullmatch(text) for text in texts]
     if len(texts) != attributes.size() or not all(named):
-        return [(each.exprId().id(), str(each.name())) for each in _elements(attributes)]
+        return [(each.exprId().id(), str(each.name())) for each in elements(attributes)]
     return [(int(each["id"]), each["name"]) for each in named if each is not None]
 
 
@@ -245,15 +246,11 @@ def _is_column(expression: Any) -> bool:
     return bool(expression.nodeName() == "AttributeReference")
 
 
-def _elements(sequence: Any) -> Iterable[Any]:
-    return (sequence.apply(number) for number in range(sequence.size()))
-
-
 def _condition(node: Any) -> str | None:
     """The condition of a filter, with names of columns alone; None where that is not sure."""
     condition = node.condition()
     qualifiers, bare = set(), set()
-    for reference in _elements(condition.references().toSeq()):
+    for reference in elements(condition.references().toSeq()):
         qualifier = reference.qualifier()
         if qualifier.size():
             qualifiers.add(tuple(qualifier.mkString("\x01").split("\x01")))
@@ -261,5 +258,4 @@ def _condition(node: Any) -> str | None:
             bare.add(str(reference.name()))
     if any(parts[0] in bare for parts in qualifiers):
         return None
-    text: str = condition.sql()
-    return without_qualifiers(text, qualifiers)
+    return without_qualifiers(condition.sql(), qualifiers)
