@@ -375,6 +375,7 @@ def plans_heard(spark, lake):
     )
     # What was before is told to others alone.
     bus.waitUntilEmpty()
+    others = list(manager.listListeners())
     manager.register(listener)
 
     def heard(run):
@@ -384,8 +385,10 @@ def plans_heard(spark, lake):
         return list(listener.heard)
 
     yield heard
-    # A proxy is another object for each call, so that it could not be taken back by itself.
+    # A proxy equals none: it cannot be taken back alone. Spark's own listener counts rows.
     manager.clear()
+    for other in others:
+        manager.register(other)
     bus.waitUntilEmpty()
 
 
