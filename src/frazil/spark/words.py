@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from frazil.errors import PredicateError, SqlSyntaxError
 from frazil.format.predicates.sql.sql_literals import spark_tokens
+from frazil.storage.caches import BoundedCache
 
 Item = TypeVar("Item")
 
@@ -58,11 +59,20 @@ def words_of(text: str) -> tuple[Word, ...]:
     Raises:
         SqlSyntaxError: a quote or a comment has no end, or a letter means nothing.
     """
+    known = _KNOWN.get(text)
+    if known is not None:
+        return known
     try:
         tokens = spark_tokens(text)
     except (SqlglotError, PredicateError, ValueError, IndexError) as error:
         raise SqlSyntaxError(f"the statement cannot be read: {_first_line(error)}") from error
-    return tuple(_words(text, tokens))
+    words = tuple(_words(text, tokens))
+    _KNOWN.put(text, words, len(text))
+    return words
+
+
+_KNOWN: Final = BoundedCache[tuple[Word, ...]](256 << 10)
+"""Words of the last texts, by letters: a statement is read at several places, and often again."""
 
 
 def begins_query(words: Sequence[Word]) -> bool:
