@@ -1,9 +1,8 @@
 """Commands of two writers by name, each about one row, and what they leave of a plain list."""
 
-from pathlib import Path
-from urllib.parse import urlsplit
-
 from concurrent_changes import frame, partition_of
+
+from maintenance.independent_walk import local, reached
 
 COMMANDS = {
     "delete": lambda lake, t, row, **o: t.delete(f"id = {row}", **o),
@@ -79,6 +78,6 @@ def rows_moved(table):
 
 def unnamed_files(table):
     """Data and delete files that no snapshot of the table names."""
-    named = {path.rsplit("/", 1)[-1] for path in table.inspect.all_files()["file_path"]}
-    data = Path(urlsplit(table.location).path) / "data"
+    named = {path.name for path in reached(table.metadata_location)}
+    data = local(table.location) / "data"
     return {path.name for path in data.rglob("*.*") if not path.name.startswith(".")} - named
