@@ -36,12 +36,16 @@ def catalog(hive: Metastore) -> Iterator[Catalog]:
     warehouse = f"{hive.warehouse}/{uuid4().hex}"
     properties = {"type": "hive", "uri": hive.uri, "warehouse": warehouse}
     with closing(opened(properties)) as made:
+        # The tests before this one may be of another module, and leave what they made.
+        _emptied(made)
         yield made
         _emptied(made)
 
 
 def _emptied(catalog: Catalog) -> None:
     for namespace in catalog.list_namespaces():
+        for view in catalog.list_views(namespace):
+            catalog.drop_view(view)
         for table in catalog.list_tables(namespace):
             catalog.drop_table(table)
         with suppress(FrazilError):

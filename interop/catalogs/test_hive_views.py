@@ -94,7 +94,11 @@ def test_an_answer_is_lost(hive: Metastore, call: str, arrives: bool) -> None:
             made_view(catalog)
             changed = replaced(catalog, "SELECT 2 AS a")
             assert catalog.load_view("db.v") == changed
-            catalog.drop_view("db.v")
+            if call == "alter_table":
+                between.cuts.append(Cut(call, arrives))
+            catalog.rename_view("db.v", "db.w")
+            assert catalog.load_view("db.w").metadata == changed.metadata
+            catalog.drop_view("db.w")
             assert catalog.list_views("db") == []
             assert between.cuts == []
             emptied(catalog)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from catalog_cases import QUICK_CHECKS, made_table, opened, set_properties
+from view_cases import made_view
 
 from frazil.catalog.pointer.hive.connection import MetastoreConnection, Metastores, thrift_types
 from frazil.catalog.pointer.hive.settings import Address
@@ -25,7 +26,9 @@ from frazil.errors import (
     CommitStateUnknownError,
     FrazilError,
     NoSuchTableError,
+    NoSuchViewError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 
 transport = pytest.importorskip("thrift.transport.TTransport")
@@ -415,16 +418,44 @@ def test_a_creation_of_a_taken_name(lake: Lake, server: FakeMetastore) -> None:
     assert error in (TableAlreadyExistsError, CommitStateUnknownError)
 
 
+@pytest.fixture(params=["table", "view"])
+def kind(request: pytest.FixtureRequest, lake: Lake) -> str:
+    """What db.t is."""
+    if request.param == "view":
+        lake.catalog.drop_table("db.t")
+        made_view(lake.catalog, "db.t")
+    return str(request.param)
+
+
 @pytest.mark.parametrize("faults", [[silent], [silent_after], [refused_after]])
-def test_drops_and_renames(faults: list[Fault], lake: Lake, server: FakeMetastore) -> None:
+def test_drops_and_renames(
+    faults: list[Fault], kind: str, lake: Lake, server: FakeMetastore
+) -> None:
     server.faults["alter_table_with_environment_context"] = [*faults, done]
-    lake.catalog.rename_table("db.t", "db.u")
+    getattr(lake.catalog, f"rename_{kind}")("db.t", "db.u")
     assert list(server.tables) == [("db", "u")]
+    assert server.locks == {}
     server.faults = {"drop_table": [*faults, done]}
-    lake.catalog.drop_table("db.u")
+    drop = getattr(lake.catalog, f"drop_{kind}")
+    drop("db.u")
     assert server.tables == {}
-    with pytest.raises(NoSuchTableError):
-        lake.catalog.drop_table("db.u")
+    with pytest.raises(NoSuchTableError if kind == "table" else NoSuchViewError):
+        drop("db.u")
+
+
+def test_a_name_that_is_taken_meanwhile(kind: str, lake: Lake, server: FakeMetastore) -> None:
+    """Hive's answer does not say so: the name is looked for."""
+
+    def late(server: FakeMetastore, call: Callable[[], Any]) -> None:
+        server.tables["db", "u"] = server.types.Table(dbName="db", tableName="u")
+        raise server.types.InvalidOperationException("no")
+
+    server.faults["alter_table_with_environment_context"] = [late]
+    rename = getattr(lake.catalog, f"rename_{kind}")
+    taken = TableAlreadyExistsError if kind == "table" else ViewAlreadyExistsError
+    assert outcome_of(lambda: rename("db.t", "db.u")) is taken
+    assert list(server.tables) == [("db", "t"), ("db", "u")]
+    assert server.locks == {}
 
 
 def outcome_of(change: Callable[[], Any]) -> type[BaseException] | None:
