@@ -169,17 +169,21 @@ class RemoteStore:
         yield from found
 
     def _direct_children(self, path: str) -> Iterator[tuple[str, bool]]:
-        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
-        for info in self._fs.ls(self._driver_path(path), detail=True, refresh=True):
-            name = info["name"].strip("/")
+        own, infos = self._infos(path)
+        for name, info in infos:
             if name != own:
                 yield name.rpartition("/")[2], info["type"] == "directory"
 
+    def _infos(self, path: str) -> tuple[str, Iterator[tuple[str, Mapping[str, Any]]]]:
+        """The driver's name for a folder, and what it tells of all in it by its names for these."""
+        found = self._fs.ls(self._driver_path(path), detail=True, refresh=True)
+        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
+        return own, ((info["name"].strip("/"), info) for info in found)
+
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
-        for info in self._fs.ls(self._driver_path(path), detail=True, refresh=True):
-            name = info["name"].strip("/")
+        own, infos = self._infos(path)
+        for name, info in infos:
             if info["type"] == "directory":
                 yield name.rpartition("/")[2], -1, 0
             elif name != own and not info["name"].endswith("/"):
