@@ -7,7 +7,7 @@ field ids at every level.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,7 +83,11 @@ class SchemaCheck:
 
     def check(self, file: pq.ParquetFile, path: str) -> None:
         """Check one file."""
-        problems = [*self._of_types(file.metadata.schema), *_of_ids(self.schema, file.schema_arrow)]
+        columns = dict(zip(file.schema_arrow.names, file.schema_arrow, strict=True))
+        problems = [
+            *self._of_types(file.metadata.schema),
+            *_of_ids(self.schema.fields, columns, ""),
+        ]
         if problems:
             raise InvalidDataFileError(
                 "the file is not what the table's schema wants, it is not committed: "
@@ -126,11 +130,12 @@ def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
             return _Stored(form.parquet, form.logical, form.length)
 
 
-def _of_ids(schema: Schema, columns: pa.Schema) -> Iterator[str]:
-    named = dict(zip(columns.names, columns, strict=True))
-    for child in schema.fields:
-        if child.name in named:
-            yield from _of_id(child, named[child.name], child.name)
+def _of_ids(
+    fields: Iterable[I.NestedField], found: Mapping[str, pa.Field], above: str
+) -> Iterator[str]:
+    for child in fields:
+        if child.name in found:
+            yield from _of_id(child, found[child.name], f"{above}{child.name}")
 
 
 def _of_id(expected: I.NestedField, found: pa.Field, path: str) -> Iterator[str]:
@@ -142,9 +147,7 @@ def _of_id(expected: I.NestedField, found: pa.Field, path: str) -> Iterator[str]
     match expected.field_type:
         case I.StructType(fields=fields) if pa.types.is_struct(kind):
             parts = {kind.field(place).name: kind.field(place) for place in range(kind.num_fields)}
-            for child in fields:
-                if child.name in parts:
-                    yield from _of_id(child, parts[child.name], f"{path}.{child.name}")
+            yield from _of_ids(fields, parts, f"{path}.")
         case I.ListType(element_field=element) if pa.types.is_list(kind):
             yield from _of_id(element, kind.value_field, f"{path}.element")
         case I.MapType(key_field=key, value_field=value) if pa.types.is_map(kind):
