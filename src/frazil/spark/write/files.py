@@ -29,7 +29,7 @@ from frazil.format.schema import Schema
 from frazil.format.types.forms import FORMS
 from frazil.format.types.inside import holds_type
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
-from frazil.spark.files.parquet.variant_files import check_variants
+from frazil.spark.files.parquet.native import check_variants
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text, entry_wire
 from frazil.spark.session import costs
