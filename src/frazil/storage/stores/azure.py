@@ -13,6 +13,7 @@ from typing import Any, cast
 from fsspec.asyn import sync
 
 from frazil.storage.stores.remote import PARTS_AT_ONCE, RemoteStore
+from frazil.storage.stores.store import raised_as
 
 _AT_ONCE = 16
 
@@ -40,12 +41,12 @@ class AzureStore(RemoteStore):
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a blob, taking the place of one that is there."""
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             super().replace(path, data)
 
     def make_folder(self, path: str) -> None:
         """Make the empty blob that stands for a folder."""
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             super().make_folder(path)
 
     def exists(self, path: str) -> bool:
@@ -104,15 +105,15 @@ class AzureStore(RemoteStore):
             async with self._fs.service_client.get_container_client(container) as client:
                 await client.delete_blob(key)
 
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             sync(self._fs.loop, delete)
 
     def _put_new(self, path: str, data: bytes) -> None:
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             self._fs.pipe_file(self._driver_path(path), data, overwrite=False)
 
     def _send_new(self, source: str, path: str) -> None:
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             self._fs.put_file(
                 source, self._driver_path(path), overwrite=False, max_concurrency=PARTS_AT_ONCE
             )
@@ -158,7 +159,7 @@ class AzureStore(RemoteStore):
                         break
                 return blobs
 
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             return cast(list[_Blob], sync(self._fs.loop, collect))
 
     def _remove(self, path: str, names: Sequence[str]) -> None:
@@ -191,15 +192,5 @@ def _entry(blob: Any) -> _Blob:
 
 
 def _is_missing(error: BaseException) -> bool:
+    """Whether the store says that a resource is not found."""
     return any(kind.__name__ == "ResourceNotFoundError" for kind in type(error).__mro__)
-
-
-@contextlib.contextmanager
-def _missing_as_missing(path: str) -> Iterator[None]:
-    """FileNotFoundError for what the store calls a resource that is not found."""
-    try:
-        yield
-    except Exception as error:
-        if _is_missing(error):
-            raise FileNotFoundError(path) from None
-        raise

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from frazil.storage.side_by_side import in_threads
 from frazil.storage.stores.range_input import tail_input
 from frazil.storage.stores.s3_client import S3Client, code_of
-from frazil.storage.stores.store import DELETED_AT_ONCE, UnfinishedUpload
+from frazil.storage.stores.store import DELETED_AT_ONCE, UnfinishedUpload, raised_as
 
 _ACCESS_POINT: Final = re.compile(r"(arn:aws[^/]*:accesspoint[:/][^/]+)/?(.*)", re.DOTALL)
 _TAIL: Final = 64 << 10
@@ -98,7 +98,7 @@ class S3Store:
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object that must not exist; FileExistsError if it does."""
-        with _taken_as_existing(path):
+        with raised_as(FileExistsError, path, _is_taken):
             self._put(path, data, IfNoneMatch="*")
 
     def create_unique(self, path: str, data: bytes) -> None:
@@ -108,7 +108,7 @@ class S3Store:
     def upload(self, source: str, path: str) -> None:
         """Write an object that must not exist from a local file; FileExistsError if it does."""
         size = os.path.getsize(source)
-        with open(source, "rb") as stream, _taken_as_existing(path):
+        with open(source, "rb") as stream, raised_as(FileExistsError, path, _is_taken):
             if size < _LARGEST_PUT:
                 self._put(path, stream.read(), IfNoneMatch="*")
                 return
@@ -345,14 +345,14 @@ class S3Store:
             listed = {"Objects": [{"Key": key} for key in some], "Quiet": True}
             try:
                 answer = self._s3.ask("delete_objects", Bucket=bucket, Delete=listed)
+            except FileNotFoundError:
+                raise
             except Exception as error:
-                if code_of(error) not in _ONE_BY_ONE:
-                    if isinstance(error, FileNotFoundError):
-                        raise
-                    yield from ((key, error) for key in some)
-                    continue
                 # Not every store knows the request, and a policy may forbid it.
-                alone += some
+                if code_of(error) in _ONE_BY_ONE:
+                    alone += some
+                else:
+                    yield from ((key, error) for key in some)
                 continue
             for failed in answer.get("Errors", ()):
                 if failed.get("Code") != "NoSuchKey":
@@ -480,12 +480,6 @@ def _name_below(found: _Found, prefix: str) -> str:
     return tail[:-1] if found.is_folder else tail
 
 
-@contextlib.contextmanager
-def _taken_as_existing(path: str) -> Iterator[None]:
-    """FileExistsError for what the store calls a condition that does not hold."""
-    try:
-        yield
-    except Exception as error:
-        if code_of(error) in _TAKEN:
-            raise FileExistsError(path) from None
-        raise
+def _is_taken(error: Exception) -> bool:
+    """Whether the store says that a condition does not hold."""
+    return code_of(error) in _TAKEN
