@@ -79,9 +79,8 @@ def layout_of(
         return Layout(Reader.ARROW, resolved, missing)
     if has_ids:
         return Layout(Reader.BY_ID, resolved, missing)
-    names = [column.name.lower() for column in columns]
-    clear = len(set(names)) == len(names) and all(_clear_names(column) for column in columns)
-    return Layout(Reader.BY_NAME if clear else Reader.ARROW, resolved, missing)
+    reader = Reader.BY_NAME if _have_clear_names(columns) else Reader.ARROW
+    return Layout(reader, resolved, missing)
 
 
 def with_ids(
@@ -167,9 +166,10 @@ def _by_names(column: FooterColumn, field_type: I.IcebergType) -> FooterColumn:
     return replace(column, children=tuple(children))
 
 
-def _clear_names(column: FooterColumn) -> bool:
-    names = [child.name.lower() for child in column.children]
-    return len(set(names)) == len(names) and all(_clear_names(child) for child in column.children)
+def _have_clear_names(columns: Sequence[FooterColumn]) -> bool:
+    """Whether no two columns beside each other, at any depth, have one name in whatever case."""
+    names = {column.name.lower() for column in columns}
+    return len(names) == len(columns) and all(_have_clear_names(c.children) for c in columns)
 
 
 def _fits(column: FooterColumn, field_type: I.IcebergType) -> bool:
