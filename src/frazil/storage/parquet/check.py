@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -57,7 +57,6 @@ class _Stored:
         return f"{self.physical}{length}" + (f" as {meaning}" if meaning else "")
 
 
-@dataclass(frozen=True)
 class SchemaCheck:
     """Compares the columns of written files with the schema that they were written for.
 
@@ -65,28 +64,23 @@ class SchemaCheck:
         schema: of the files; unknown columns are in none of them.
     """
 
-    schema: Schema
-    _leaves: dict[str, list[I.IcebergType]] = field(init=False, repr=False, compare=False)
-    _variants: tuple[str, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, schema: Schema) -> None:
+        self._fields = schema.fields
         # Names may hold dots: two columns may have one path.
-        leaves: dict[str, list[I.IcebergType]] = {}
-        variants: list[str] = []
-        for path, child, _ in parquet_columns(self.schema.as_struct()):
+        self._leaves: dict[str, list[I.IcebergType]] = {}
+        self._variants: list[str] = []
+        for path, child, _ in parquet_columns(schema.as_struct()):
             if isinstance(child.field_type, I.VariantType):
-                variants.append(f"{path}.")
+                self._variants.append(f"{path}.")
             elif not isinstance(child.field_type, I.UnknownType):
-                leaves.setdefault(path, []).append(child.field_type)
-        object.__setattr__(self, "_leaves", leaves)
-        object.__setattr__(self, "_variants", tuple(variants))
+                self._leaves.setdefault(path, []).append(child.field_type)
 
     def check(self, file: pq.ParquetFile, path: str) -> None:
         """Check one file."""
         columns = dict(zip(file.schema_arrow.names, file.schema_arrow, strict=True))
         problems = [
             *self._of_types(file.metadata.schema),
-            *_of_ids(self.schema.fields, columns, ""),
+            *_of_ids(self._fields, columns, ""),
         ]
         if problems:
             raise InvalidDataFileError(
@@ -102,7 +96,7 @@ class SchemaCheck:
             missing.discard(column.path)
             known = self._leaves.get(column.path)
             if known is None:
-                if not column.path.startswith(self._variants):
+                if not column.path.startswith(tuple(self._variants)):
                     yield f"there is the unexpected column {column.path!r}"
             elif not any(_stored_form(kind).is_column(column) for kind in known):
                 length = f"({column.length})" if column.length > 0 else ""
