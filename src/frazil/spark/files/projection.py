@@ -64,11 +64,6 @@ class Projection:
         return tuple(field.name for field in self.fields)
 
     @property
-    def table_fields(self) -> tuple[NestedField, ...]:
-        """The columns that the table's schema knows, without metadata columns."""
-        return tuple(field for field in self.fields if not is_metadata_column(field))
-
-    @property
     def metadata_names(self) -> frozenset[str]:
         """The names of the requested metadata columns."""
         return frozenset(field.name for field in self.fields if is_metadata_column(field))
