@@ -91,20 +91,20 @@ def manifest_of(row: Mapping[str, Any], *, file: str) -> ManifestFile:
     return ManifestFile(
         manifest_path=get.text("manifest_path"),
         manifest_length=get.count("manifest_length"),
-        partition_spec_id=get.typed("partition_spec_id", int) or 0,
+        partition_spec_id=get.of_kind("partition_spec_id", int) or 0,
         content=get.member("content", ManifestContent, default=0),
-        sequence_number=get.typed("sequence_number", int) or 0,
-        min_sequence_number=get.typed("min_sequence_number", int) or 0,
-        added_snapshot_id=get.typed("added_snapshot_id", int),
+        sequence_number=get.of_kind("sequence_number", int) or 0,
+        min_sequence_number=get.of_kind("min_sequence_number", int) or 0,
+        added_snapshot_id=get.of_kind("added_snapshot_id", int),
         added_files_count=get.small_count_or_none("added_files_count"),
         existing_files_count=get.small_count_or_none("existing_files_count"),
         deleted_files_count=get.small_count_or_none("deleted_files_count"),
-        added_rows_count=get.typed("added_rows_count", int),
-        existing_rows_count=get.typed("existing_rows_count", int),
-        deleted_rows_count=get.typed("deleted_rows_count", int),
+        added_rows_count=get.of_kind("added_rows_count", int),
+        existing_rows_count=get.of_kind("existing_rows_count", int),
+        deleted_rows_count=get.of_kind("deleted_rows_count", int),
         partitions=_summaries(row.get("partitions"), file),
-        key_metadata=get.typed("key_metadata", bytes),
-        first_row_id=get.typed("first_row_id", int),
+        key_metadata=get.of_kind("key_metadata", bytes),
+        first_row_id=get.of_kind("first_row_id", int),
     )
 
 
@@ -134,10 +134,10 @@ def _summary(row: Any, file: str) -> FieldSummary:
     get = _Getter(row if isinstance(row, dict) else {}, file)
     return FieldSummary(
         # A summary that does not say so may hide nulls.
-        contains_null=get.typed("contains_null", bool) is not False,
-        contains_nan=get.typed("contains_nan", bool),
-        lower_bound=get.typed("lower_bound", bytes),
-        upper_bound=get.typed("upper_bound", bytes),
+        contains_null=get.of_kind("contains_null", bool) is not False,
+        contains_nan=get.of_kind("contains_nan", bool),
+        lower_bound=get.of_kind("lower_bound", bytes),
+        upper_bound=get.of_kind("upper_bound", bytes),
     )
 
 
@@ -149,32 +149,32 @@ class _Getter:
     file: str
 
     def text(self, name: str) -> str:
-        value = self.typed(name, str)
+        value = self.of_kind(name, str)
         if not value:
             raise self._value_error(name, self.row.get(name), "text")
         return value
 
     def count(self, name: str) -> int:
-        value = self.typed(name, int)
+        value = self.of_kind(name, int)
         if value is None or value < 0:
             raise self._value_error(name, self.row.get(name), "a count")
         return value
 
     def small_count_or_none(self, name: str) -> int | None:
-        value = self.typed(name, int)
+        value = self.of_kind(name, int)
         if value is not None and not 0 <= value <= _MAX_INT:
             raise self._value_error(name, value, "a count of 31 bits")
         return value
 
     def member(self, name: str, kind: type[T], *, default: int | None = None) -> T:
-        value = self.typed(name, int)
+        value = self.of_kind(name, int)
         value = default if value is None else value
         try:
             return kind(value)  # type: ignore[call-arg]
         except ValueError:
             raise self._value_error(name, value, f"one of {[int(m) for m in kind]}") from None  # type: ignore[attr-defined]
 
-    def typed(self, name: str, kind: type[T]) -> T | None:
+    def of_kind(self, name: str, kind: type[T]) -> T | None:
         value = self.row.get(name)
         if value is None or (
             isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
