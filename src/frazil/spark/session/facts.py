@@ -198,10 +198,15 @@ class _SharedSettings:
             # Whoever set it meanwhile keeps what they set.
             if held.before == held.value or spark.conf.get(key, None) != held.value:
                 return
-            if held.before is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, held.before)
+            set_back(spark, key, held.before)
+
+
+def set_back(spark: SparkSession, key: str, before: str | None) -> None:
+    """Give a setting the value that it had before; None where the session had none."""
+    if before is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, before)
 
 
 _SHARED: Final[dict[Hashable, _SharedSettings]] = {}

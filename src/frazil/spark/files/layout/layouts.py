@@ -95,7 +95,7 @@ def with_ids(
             of the table's.
     """
     if mapping is not None:
-        return tuple(_map_column(column, mapping, ()) for column in columns)
+        return tuple(_map_column(column, mapping, (column.name,)) for column in columns)
     fields = {field.field_id: field for field in table_fields}
     return tuple(
         _positional(column, position, fields.get(position))
@@ -118,22 +118,13 @@ def names_of_columns(
     return names
 
 
-def _map_column(
-    column: FooterColumn, mapping: NameMapping, parents: tuple[str, ...]
-) -> FooterColumn:
-    path = (*parents, column.name)
+def _map_column(column: FooterColumn, mapping: NameMapping, path: tuple[str, ...]) -> FooterColumn:
+    """The column with its ids; `path`: its names in the mapping, from the top down."""
     children = tuple(
-        _map_column(replace(child, name=part), mapping, path)
+        _map_column(child, mapping, (*path, part))
         for child, part in zip(column.children, _parts(column), strict=True)
     )
-    return replace(
-        column,
-        field_id=mapping.field_id(path),
-        children=tuple(
-            replace(child, name=original.name)
-            for child, original in zip(children, column.children, strict=True)
-        ),
-    )
+    return replace(column, field_id=mapping.field_id(path), children=children)
 
 
 def _parts(column: FooterColumn) -> tuple[str, ...]:
