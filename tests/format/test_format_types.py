@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from frazil.errors import InvalidMetadataError, ValidationError
 from frazil.format import types as T
 from frazil.format.schema import Schema
-from frazil.format.schema.defaults import initial_value, write_value
 from frazil.format.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from frazil.format.schema.types_json import parse_type, type_to_json
 
@@ -149,15 +148,15 @@ def test_struct_default_empty() -> None:
     """Rules 39-41: an empty default is a struct of its fields' own defaults, null is null."""
     schema = Schema.from_json({"fields": [field_json(**{"initial-default": {},
                                                         "write-default": {}})]})  # fmt: skip
-    assert initial_value(schema.fields[0]) == (0, 0)
-    assert write_value(schema.fields[0]) == (0, 5)
+    assert schema.fields[0].initial_default == ()
+    assert schema.fields[0].write_default == ()
     json_value = schema.to_json()["fields"][0]
     assert json_value["initial-default"] == {}
     assert json_value["write-default"] == {}
     schema.check_types_for(3)
     without = Schema.from_json({"fields": [field_json()]})
-    assert initial_value(without.fields[0]) is None
-    assert write_value(without.fields[0]) is None
+    assert without.fields[0].initial_default is None
+    assert without.fields[0].write_default is None
 
 
 DEFAULTS = [
@@ -203,12 +202,6 @@ def test_defaults_are_internal_values(text: str, json_value: Any, expected: Any)
     assert schema.fields[0].initial_default == expected
     assert type(schema.fields[0].write_default) is type(expected)
     assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
-
-
-def test_required_without_value_fails() -> None:
-    """Rule 32."""
-    with pytest.raises(ValidationError, match="required"):
-        write_value(T.NestedField(1, "a", T.IntegerType(), required=True, initial_default=1))
 
 
 @pytest.mark.parametrize(

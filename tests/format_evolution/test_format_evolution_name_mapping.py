@@ -14,8 +14,6 @@ from frazil.format import types as T
 from frazil.format.evolution.schema import SchemaEvolution
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import (
-    FileColumn,
-    FileColumnIds,
     FileNames,
     NameMapping,
     evolved_mapping,
@@ -56,6 +54,8 @@ def test_json_round_trip_and_lookups() -> None:
     assert mapping.field_id(("location", "lat")) == 4
     assert mapping.field_id(("record_id",)) == 1
     assert mapping.field_id(("lat",)) is None
+    assert mapping.field_id(("location", "alt")) is None
+    assert mapping.field_id(("other", "id")) is None
     # Rule 62: names alone; rule 58: no names at all.
     loose = NameMapping.from_json('[{"names": ["only in files"]}, {"field-id": 2, "names": []}]')
     assert loose.field_id(("only in files",)) is None
@@ -69,20 +69,6 @@ def test_the_mapping_of_a_schema() -> None:
     assert mapping.field_id(("l", "element", "x")) == 5  # rule 60
     assert mapping.field_id(("m", "key")) == 7
     assert mapping.field_id(("m", "value")) == 8
-
-
-def test_apply_to_the_columns_of_a_file() -> None:
-    mapping = NameMapping.from_json(EXAMPLE)
-    columns = (
-        FileColumn("location", (FileColumn("lat"), FileColumn("alt"))),
-        FileColumn("record_id"),
-        FileColumn("other", (FileColumn("id"),)),
-    )
-    assert mapping.apply(columns) == (
-        FileColumnIds("location", 3, (FileColumnIds("lat", 4), FileColumnIds("alt", None))),
-        FileColumnIds("record_id", 1),
-        FileColumnIds("other", None, (FileColumnIds("id", None),)),
-    )
 
 
 def changed(*updates: str, mapping: NameMapping | None = None) -> NameMapping:

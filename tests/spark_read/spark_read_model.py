@@ -20,11 +20,10 @@ from frazil.format.schema import Schema
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
 from frazil.planning.deletes.index import GLOBAL_SCOPE, DeleteIndex
 from frazil.planning.scan_plan import ScanPlan
-from frazil.spark.deletes.resolve import EqualityReading
+from frazil.spark.deletes.resolve import EQUALITY_SETTING, EqualityReading
 from frazil.spark.files.projection import project
-from frazil.spark.read.prepared import ReadRequest
-from frazil.spark.read.reader import PlannedRead
-from frazil.spark.types import SparkTypeSupport
+from frazil.spark.read.reader import TableReader
+from frazil.spark.session.facts import temporary_settings
 from frazil.storage.files import FileIO
 
 SCHEMA = Schema(
@@ -184,21 +183,9 @@ class MadeTable:
         equality: EqualityReading = EqualityReading.JOIN,
     ) -> Any:
         """What Frazil reads."""
-        return (
-            PlannedRead.of(
-                spark,
-                self.plan(),
-                ReadRequest(
-                    projection=project(SCHEMA, columns),
-                    support=SparkTypeSupport(),
-                    equality=equality,
-                ),
-                metadata=self.metadata,
-                io=self.io,
-            )
-            .prepare()
-            .frame()
-        )
+        reader = TableReader(spark, self.metadata, self.io)
+        with temporary_settings(spark, {EQUALITY_SETTING: equality.value}):
+            return reader.rows(self.plan(), project(SCHEMA, columns))
 
     def read(
         self,

@@ -21,9 +21,8 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.spark.files import file_layouts as survey
 from frazil.spark.files.projection import project
-from frazil.spark.read.prepared import ReadRequest
-from frazil.spark.read.reader import PlannedRead
-from frazil.spark.session.facts import prepare_session, type_support
+from frazil.spark.read.reader import TableReader
+from frazil.spark.session.facts import type_support
 from frazil.spark.types import type_to_spark
 from frazil.storage.files import FileIO
 
@@ -73,22 +72,11 @@ STRUCT = I.StructType(
 
 
 def read(spark: Any, schema: Schema, *paths: Path) -> list[tuple[Any, ...]]:
-    prepare_session(spark)
     files = [file_row(ordinal, path, 1) for ordinal, path in enumerate(paths)]
     location = f"file://{paths[0].parent}"
     made = new_table_metadata(Schema((I.NestedField(1, "id", I.LongType()),)), location=location)
     support = type_support(spark)
-    rows = (
-        PlannedRead.of(
-            spark,
-            plan_of(schema, files),
-            ReadRequest(projection=project(schema, None), support=support),
-            metadata=made,
-            io=FileIO(),
-        )
-        .prepare()
-        .frame()
-    )
+    rows = TableReader(spark, made, FileIO()).rows(plan_of(schema, files), project(schema, None))
     types = [type_to_spark(field.field_type, support=support) for field in schema.fields]
     assert [field.dataType for field in rows.schema] == types
     return sorted((tuple(row) for row in rows.collect()), key=repr)

@@ -16,6 +16,7 @@ from frazil.format.new_table import new_table_metadata
 from frazil.format.schema import Schema
 from frazil.format.types import LongType, NestedField
 from frazil.storage import locations
+from frazil.storage.file_kinds import DATA_FILES, POSITION_DELETE_FILES
 
 SCHEMA = Schema((NestedField(1, "id", LongType()),))
 OBJECTS = {"write.object-storage.enabled": "true"}
@@ -84,11 +85,8 @@ def test_names() -> None:
         locations.new_metadata_file_path(table, version=7),
     )
     arguments = {"partition_id": 3, "task_id": 7, "operation_id": "op", "count": 1}
-    assert locations.data_file_name(**arguments, extension="parquet") == "00003-7-op-00001.parquet"
-    assert (
-        locations.delete_file_name(**arguments, extension="parquet")
-        == "00003-7-op-00001-deletes.parquet"
-    )
+    assert DATA_FILES.file_name(**arguments) == "00003-7-op-00001.parquet"
+    assert POSITION_DELETE_FILES.file_name(**arguments) == "00003-7-op-00001-deletes.parquet"
     assert locations.data_file_path(table, "f", partition_path="a=1") == "s3://b/db/t/data/a=1/f"
 
 

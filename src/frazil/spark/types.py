@@ -126,6 +126,22 @@ def shows_times(iceberg_type: I.IcebergType, support: SparkTypeSupport) -> bool:
     return support.time and holds_type(iceberg_type, I.TimeType)
 
 
+def with_fields_made(
+    data_type: S.DataType, make: Callable[[S.StructField, S.DataType], S.StructField]
+) -> S.DataType:
+    """Return a type in which each field of a struct is made of the one there and its new type."""
+    match data_type:
+        case S.StructType(fields=fields):
+            return S.StructType([make(f, with_fields_made(f.dataType, make)) for f in fields])
+        case S.ArrayType(elementType=element, containsNull=has_null):
+            return S.ArrayType(with_fields_made(element, make), has_null)
+        case S.MapType(keyType=key, valueType=value, valueContainsNull=has_null):
+            made = with_fields_made(key, make), with_fields_made(value, make)
+            return S.MapType(*made, has_null)
+        case _:
+            return data_type
+
+
 def _is_default(crs: str) -> bool:
     # DuckDB writes the name in lower case.
     return crs.upper() == I.DEFAULT_CRS

@@ -16,12 +16,7 @@ from frazil.format.properties.metrics_mode import COUNTS, FULL, MetricsMode
 from frazil.format.properties.table import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.format.schema import Schema
 from frazil.format.types import UUIDType
-from frazil.storage.locations import (
-    data_file_name,
-    data_file_path,
-    delete_file_name,
-    partition_folders,
-)
+from frazil.storage.locations import data_file_path, partition_folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +43,9 @@ class FileKind:
         return TARGET_FILE_SIZE if self.content is Content.DATA else DELETE_TARGET_FILE_SIZE
 
     def file_name(self, *, partition_id: int, task_id: int, operation_id: str, count: int) -> str:
-        """Return a file's name; deletes are told by it, as in Java's layout."""
-        named = data_file_name if self.content is Content.DATA else delete_file_name
-        return named(
-            partition_id=partition_id,
-            task_id=task_id,
-            operation_id=operation_id,
-            count=count,
-            extension=self.file_format,
-        )
+        """Return a file's name, ``00003-7-<operation>-00001.parquet``; deletes are told by it."""
+        mark = "" if self.content is Content.DATA else "-deletes"
+        return f"{partition_id:05d}-{task_id}-{operation_id}-{count:05d}{mark}.{self.file_format}"
 
     def file_path(
         self,

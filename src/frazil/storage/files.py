@@ -37,6 +37,7 @@ from frazil.storage.side_by_side import WAITING_THREADS, in_threads
 from frazil.storage.stores import local as local_store
 from frazil.storage.stores.open import are_of_one_store, open_store, store_key
 from frazil.storage.stores.open import is_same_place as are_same_place
+from frazil.storage.stores.range_input import input_of_known_end
 from frazil.storage.stores.remote_options import StorageCredential
 from frazil.storage.stores.store import (
     DELETED_AT_ONCE,
@@ -54,6 +55,8 @@ __all__ = ["FileIO", "FileInfo", "is_inside", "is_local", "local_path", "normali
 __all__ += ["redact", "redact_properties", "same_location"]
 
 _COMPARED_BYTES = 8 * 1024 * 1024
+_TAIL_BYTES: Final = 128 << 10
+"""So much of a file's end is asked for at once: its footer is mostly there, of a small file all."""
 
 T = TypeVar("T")
 
@@ -141,6 +144,20 @@ class FileIO:
         """A seekable stream of the file; the caller closes it."""
         return self._run(
             "open", path, local_store.open_input, lambda store, remote: store.open_input(remote)
+        )
+
+    def open_footer(self, path: str, size: int, *, tail_bytes: int = _TAIL_BYTES) -> BinaryIO:
+        """Return a stream of a file whose size is known; one request brings its footer.
+
+        `tail_bytes`: so much of its end that request asks for.
+        Raises StorageError: its end cannot be read, or is not there.
+        """
+        start = max(0, size - tail_bytes)
+        tail = self.read_range(path, offset=start, length=size - start)
+        if len(tail) != size - start:
+            raise StorageError(f"{path} ends at {start + len(tail)} bytes, and not at {size}")
+        return input_of_known_end(
+            size, tail, lambda offset, length: self.read_range(path, offset=offset, length=length)
         )
 
     def create(self, path: str, data: bytes) -> None:
@@ -281,6 +298,15 @@ class FileIO:
         work: list[_Batch | str] = [*parts, *alone]
         failures = in_threads(delete, work, threads=threads, name="frazil-delete")
         return {path: error for found in failures for path, error in found.items()}
+
+    @contextlib.contextmanager
+    def remove_on_failure(self, paths: Iterable[str]) -> Iterator[None]:
+        """Remove files where the block fails; which ones is looked up then."""
+        try:
+            yield
+        except BaseException:
+            self.delete_many(paths)
+            raise
 
     def unfinished_uploads(self, prefix: str) -> list[UnfinishedUpload]:
         """What was begun below a folder and never became a file; none where a store knows none."""
@@ -439,16 +465,19 @@ class FileIO:
         `read_head`: gives what lies before; a store that copies it by itself does not ask.
         """
 
-        def replace(store: Store, at: str) -> None:
-            if not isinstance(store, ReplacesEnds):
-                refuse(at)
-            else:
-                store.replace_end(at, start, end, read_head)
-
         def refuse(at: str) -> None:
             raise UnsupportedError(f"the end of {at} cannot be replaced: only S3 does so")
 
-        self._run("write", path, refuse, replace)
+        self._run(
+            "write",
+            path,
+            refuse,
+            lambda store, at: (
+                store.replace_end(at, start, end, read_head)
+                if isinstance(store, ReplacesEnds)
+                else refuse(at)
+            ),
+        )
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:

@@ -32,7 +32,8 @@ class _Threads:
 
     def look(self) -> None:
         """Before a fork: others than Frazil may have had them work."""
-        self.used = self.used or _are_running()
+        names = map(_name_of, _TASKS.glob("*/comm"))
+        self.used = self.used or any(map(_THREAD.match, names))
 
     def lose(self) -> None:
         """In a forked child: threads of the parent are not there."""
@@ -52,10 +53,6 @@ def check_threads() -> None:
             " opens a table"
         )
     _threads.used = True
-
-
-def _are_running() -> bool:
-    return any(_THREAD.match(_name_of(task)) for task in _TASKS.glob("*/comm"))
 
 
 def _name_of(task: Path) -> str:

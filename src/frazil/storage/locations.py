@@ -98,20 +98,6 @@ def new_data_folder(metadata: TableMetadata, operation_id: str) -> str:
     return join(base, *parts)
 
 
-def data_file_name(
-    *, partition_id: int, task_id: int, operation_id: str, count: int, extension: str
-) -> str:
-    """``00003-7-<operation>-00001.parquet`` (SPEC rule 304)."""
-    return f"{partition_id:05d}-{task_id}-{operation_id}-{count:05d}.{extension}"
-
-
-def delete_file_name(
-    *, partition_id: int, task_id: int, operation_id: str, count: int, extension: str
-) -> str:
-    """``00003-7-<operation>-00001-deletes.parquet`` (SPEC rule 304)."""
-    return f"{partition_id:05d}-{task_id}-{operation_id}-{count:05d}-deletes.{extension}"
-
-
 def manifest_path(metadata: TableMetadata, commit_id: str, number: int) -> str:
     """``<metadata>/<commit>-m<n>.avro`` (SPEC rule 305)."""
     return join(metadata_location(metadata), f"{commit_id}-m{number}.avro")

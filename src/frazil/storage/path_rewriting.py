@@ -53,24 +53,16 @@ class PathPrefix:
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
-    """Where a deletion vector lies in its file."""
-
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
 class RewrittenDeletes:
     """A delete file with other paths in it.
 
     Attributes:
         data: its bytes.
-        vectors: of a Puffin file, by where each lay before.
+        vectors: where each vector of a Puffin file lies and its length, by where it lay before.
     """
 
     data: bytes
-    vectors: Mapping[int, Vector]
+    vectors: Mapping[int, tuple[int, int]]
 
 
 def rewritten_metadata(data: bytes, prefix: PathPrefix) -> bytes:
@@ -127,8 +119,7 @@ def rewritten_manifest(
             file["file_size_in_bytes"] = len(rewritten.data)
             vector = rewritten.vectors.get(file.get("content_offset") or -1)
             if vector is not None:
-                file["content_offset"] = vector.offset
-                file["content_size_in_bytes"] = vector.length
+                file["content_offset"], file["content_size_in_bytes"] = vector
         file["file_path"] = prefix.target_of(file["file_path"])
         if file.get("referenced_data_file") is not None:
             file["referenced_data_file"] = prefix.target_of(file["referenced_data_file"])
@@ -228,7 +219,7 @@ def _rewritten_puffin(data: bytes, prefix: PathPrefix) -> RewrittenDeletes:
             compression_codec=blob.compression_codec,
             properties=properties,
         )
-        vectors[blob.offset] = Vector(added.offset, added.length)
+        vectors[blob.offset] = (added.offset, added.length)
     return RewrittenDeletes(builder.to_bytes(), vectors)
 
 

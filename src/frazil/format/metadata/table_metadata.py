@@ -26,7 +26,6 @@ T = TypeVar("T")
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 DEFAULT_FORMAT_VERSION = 2
-FIRST_PARTITION_FIELD_ID = 1000
 INITIAL_SEQUENCE_NUMBER = 0
 INITIAL_ROW_ID = 0
 
@@ -137,7 +136,7 @@ class TableMetadata:
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """The schema of that id; ValidationError where there is none."""
-        return _held(self.schemas_by_id, schema_id, "schema")
+        return _value_of_id(self.schemas_by_id, schema_id, "schema")
 
     def as_added(self, schema: Schema) -> Schema:
         """Return the schema under the id that it has in the table, or that it gets when added."""
@@ -148,7 +147,7 @@ class TableMetadata:
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
         """The partition spec of that id; ValidationError where there is none."""
-        return _held(self.specs_by_id, spec_id, "partition spec")
+        return _value_of_id(self.specs_by_id, spec_id, "partition spec")
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
         """The sort order of that id; ValidationError where there is none.
@@ -157,7 +156,7 @@ class TableMetadata:
         """
         if order_id == UNSORTED.order_id:
             return UNSORTED
-        return _held(self.sort_orders_by_id, order_id, "sort order")
+        return _value_of_id(self.sort_orders_by_id, order_id, "sort order")
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot:
         """The snapshot of that id; NoSuchSnapshotError where it is unknown or expired."""
@@ -231,7 +230,7 @@ class TableMetadata:
         return self.last_sequence_number + 1
 
 
-def _held(held: Mapping[int, T], wanted: int, what: str) -> T:
+def _value_of_id(held: Mapping[int, T], wanted: int, what: str) -> T:
     if wanted not in held:
         raise ValidationError(f"the table has no {what} {wanted}; it has {sorted(held)}")
     return held[wanted]

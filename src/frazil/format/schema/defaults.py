@@ -1,4 +1,4 @@
-"""The values of fields that are not there (SPEC rules 30-41)."""
+"""Checks of the values of fields that are not there (SPEC rules 30-41)."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from frazil.errors import ValidationError
-from frazil.format.types import NestedField, StructType
-
-
-def initial_value(field: NestedField) -> Any:
-    """The internal value of a field in rows that were written before it was added (rules 30, 33).
-
-    A struct's empty default becomes the tuple of its fields' own initial values (rules 39, 40).
-    """
-    if field.initial_default is not None and isinstance(field.field_type, StructType):
-        return tuple(initial_value(nested) for nested in field.field_type.fields)
-    return field.initial_default
-
-
-def write_value(field: NestedField) -> Any:
-    """The internal value that a writer stores where none is supplied (rules 31, 33, 40)."""
-    if field.write_default is None:
-        if field.required:
-            raise ValidationError(
-                f"the column {field.name!r} is required, has no write default, and no value was "
-                "supplied"
-            )
-        return None
-    if isinstance(field.field_type, StructType):
-        return tuple(write_value(nested) for nested in field.field_type.fields)
-    return field.write_default
+from frazil.format.types import NestedField
 
 
 def check_new_defaults(fields: Iterable[NestedField]) -> None:

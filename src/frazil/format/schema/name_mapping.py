@@ -34,23 +34,6 @@ class MappedField:
 
 
 @dataclass(frozen=True, slots=True)
-class FileColumn:
-    """A column of a file by its name, with what is in it, as `NameMapping.apply` takes it."""
-
-    name: str
-    children: tuple[FileColumn, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FileColumnIds:
-    """A file's column with the field id that it has by a mapping, None where it has none."""
-
-    name: str
-    field_id: int | None
-    children: tuple[FileColumnIds, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class FileNames:
     """Names of columns in files without field ids that a mapping is to have besides its own.
 
@@ -125,14 +108,6 @@ class NameMapping:
                 return None
             fields = found.fields
         return None if found is None else found.field_id
-
-    def apply(self, columns: Iterable[FileColumn]) -> tuple[FileColumnIds, ...]:
-        """Give a file's columns their ids, by name, level by level (rules 54, 59-61).
-
-        Only for a file without any field id (rule 63). What is in a column that is not mapped has
-        no id either.
-        """
-        return _apply(self.fields, columns)
 
 
 def mapping_for(schema: Schema) -> NameMapping:
@@ -225,19 +200,6 @@ def _fields_to_json(fields: Iterable[MappedField]) -> list[dict[str, Any]]:
             value["fields"] = _fields_to_json(mapped.fields)
         result.append(value)
     return result
-
-
-def _apply(
-    fields: Sequence[MappedField], columns: Iterable[FileColumn]
-) -> tuple[FileColumnIds, ...]:
-    by_name = {name: mapped for mapped in fields for name in mapped.names}
-    result: list[FileColumnIds] = []
-    for column in columns:
-        mapped = by_name.get(column.name)
-        nested = () if mapped is None else mapped.fields
-        field_id = None if mapped is None else mapped.field_id
-        result.append(FileColumnIds(column.name, field_id, _apply(nested, column.children)))
-    return tuple(result)
 
 
 def _with_names(

@@ -131,10 +131,14 @@ class DeleteTargets:
         narrowed = replace(self.plan, delete_index=DeleteIndex(pairs))
         return PositionDeletes.of(context, narrowed, pairs["ordinal"].unique())
 
+    def partition_of(self) -> dict[int, tuple[int, tuple[Any, ...]]]:
+        """Return the spec id and the partition of each data file, by its ordinal."""
+        pairs = zip(self.files["spec_id"], self.partitions, strict=True)
+        return dict(zip(self.files["ordinal"], pairs, strict=True))
+
     def replaced_deletes(self, ordinals: set[int]) -> tuple[DataFile, ...]:
         """Return the deletes that are about one of these data files alone."""
-        places = {ordinal: place for place, ordinal in enumerate(self.files["ordinal"])}
-        spec_ids = self.files["spec_id"]
+        partition_of = self.partition_of()
         found = self.earlier.filter(
             pl.col(ABOUT).is_not_null() & pl.col("ordinal").is_in(list(ordinals))
         ).unique("delete", maintain_order=True)
@@ -144,8 +148,8 @@ class DeleteTargets:
                 file_path=row["path"],
                 file_format=row["format"],
                 # Deletes of a data file are of its partition (rules 176, 177).
-                spec_id=spec_ids[places[row["ordinal"]]],
-                partition=self.partitions[places[row["ordinal"]]],
+                spec_id=partition_of[row["ordinal"]][0],
+                partition=partition_of[row["ordinal"]][1],
                 record_count=row["record_count"],
                 file_size_in_bytes=row["size"],
                 referenced_data_file=row[ABOUT],

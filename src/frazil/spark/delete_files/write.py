@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -41,6 +41,7 @@ from frazil.storage.file_kinds import POSITION_DELETE_FILES, VECTOR_FILES, FileK
 from frazil.storage.files import FileIO
 from frazil.storage.locations import new_data_folder
 from frazil.storage.parquet.position_deletes import PositionDeleteOptions
+from frazil.storage.paths import name_of
 from frazil.storage.side_by_side import in_threads
 
 Granularity = Literal["file", "partition"]
@@ -143,30 +144,6 @@ def write_deletes_at(
     tell(WriteProgress("writing"))
     prepare_session(spark)
     return write.write(spark, Collected(word_counts(places), places, None), plan, tell)
-
-
-def _written_deletes(
-    touched: DeleteTargets,
-    new: Sequence[NewEntry],
-    io: FileIO,
-    tell: Callable[[WriteProgress], None],
-) -> WrittenDeletes:
-    """What new deletes of a plan's files give to a commit."""
-    ordinals = {ordinal for each in new for ordinal in each.ordinals}
-    paths = touched.files.filter(pl.col("ordinal").is_in(list(ordinals)))["path"]
-    written = WrittenDeletes(
-        added=tuple(each.entry for each in new),
-        removed=touched.replaced_deletes(ordinals),
-        deleted_rows=sum(each.deleted_rows for each in new),
-        referenced_paths=tuple(paths),
-    )
-    size = sum(file.size_in_bytes for file in written.added)
-    try:
-        tell(WriteProgress("done", len(written.paths), written.deleted_rows, size))
-    except BaseException:
-        io.delete_many(written.paths)
-        raise
-    return written
 
 
 def write_deletes_anew(
@@ -280,7 +257,8 @@ class _Write:
             size = target_size or VECTOR_FILES.target_size.of(properties)
             vectors = VectorEncoder(size)
             return cls(metadata, io, VECTOR_FILES, vectors, CarriedDeletes.ALL, operation_id)
-        if (file_format := _delete_format(properties)) != "parquet":
+        file_format = DELETE_FORMAT.of(properties) or WRITE_FORMAT.of(properties)
+        if file_format != "parquet":
             raise UnsupportedError(
                 f"writing {file_format} delete files is not supported; set "
                 f"{DELETE_FORMAT.name} to parquet"
@@ -310,7 +288,19 @@ class _Write:
             carried=self.carried,
         )
         _check_places(found.counts, touched.files)
-        return _written_deletes(touched, self.entries(spark, found, touched), self.io, tell)
+        new = self.entries(spark, found, touched)
+        ordinals = {ordinal for each in new for ordinal in each.ordinals}
+        paths = touched.files.filter(pl.col("ordinal").is_in(list(ordinals)))["path"]
+        written = WrittenDeletes(
+            added=tuple(each.entry for each in new),
+            removed=touched.replaced_deletes(ordinals),
+            deleted_rows=sum(each.deleted_rows for each in new),
+            referenced_paths=tuple(paths),
+        )
+        size = sum(file.size_in_bytes for file in written.added)
+        with self.io.remove_on_failure(written.paths):
+            tell(WriteProgress("done", len(written.paths), written.deleted_rows, size))
+        return written
 
     def entries(
         self, spark: SparkSession, found: Collected, touched: DeleteTargets
@@ -333,16 +323,27 @@ class _Write:
             if not deletes.are_few:
                 return None
             earlier = deletes.words()
-        places = DeleteFilePlaces.of(self.metadata, self.kind, touched)
+        partition_of = touched.partition_of()
 
         def path(count: int, ordinal: int) -> str:
             name = self.kind.file_name(
                 partition_id=0, task_id=0, operation_id=self.operation_id, count=count
             )
-            return places.path(name, ordinal)
+            return self._path(name, *partition_of[ordinal])
 
-        each_file = list(_file_deletes(touched, found.words, earlier))
-        new = places.with_partitions(self._create(self.encoder.files(each_file, path)))
+        new_words = by_file(found.words, touched.files["ordinal"])
+        files = touched.files.select("ordinal", "path", "group").iter_rows()
+        each_file = [
+            FileDeletes(
+                ordinal=ordinal,
+                path=path_of_file,
+                group=group,
+                found=new_words[ordinal],
+                earlier=earlier.get(ordinal, Words.empty()),
+            )
+            for ordinal, path_of_file, group in files
+        ]
+        new = _with_partitions(self._create(self.encoder.files(each_file, path)), partition_of)
         if touched.plan is not None:
             keep_written(
                 ((each.entry, each.ordinals) for each in new),
@@ -358,7 +359,6 @@ class _Write:
     ) -> tuple[NewEntry, ...]:
         """Let executors write, under a fresh folder."""
         staging = StagedFolder(self.io, new_data_folder(self.metadata, self.operation_id))
-        places = DeleteFilePlaces.of(self.metadata, self.kind, touched)
         staging.make()
         with staging.discard_on_failure():
             new = written_by_executors(
@@ -370,17 +370,26 @@ class _Write:
                 staging=staging,
                 operation_id=self.operation_id,
             )
-            new = places.with_partitions(new)
+            new = _with_partitions(new, touched.partition_of())
             staged = [each.entry for each in new]
             staging.keep_only(staged)
-            ordinals = {each.entry.file_path: each.ordinals[0] for each in new}
             published = staging.publish(
                 staged,
-                lambda entry, _: places.path(
-                    entry.file_path.rsplit("/", 1)[-1], ordinals[entry.file_path]
+                lambda entry, _: self._path(
+                    name_of(entry.file_path), entry.spec_id, entry.partition
                 ),
             )
         return tuple(replace(each, entry=entry) for each, entry in zip(new, published, strict=True))
+
+    def _path(self, name: str, spec_id: int, partition: tuple[Any, ...]) -> str:
+        """Where the table's layout wants a file about data files of a partition."""
+        return self.kind.file_path(
+            self.metadata,
+            name,
+            spec=self.metadata.spec_by_id(spec_id),
+            schema=schema_with_sources(self.metadata),
+            partition=partition,
+        )
 
     def _file_count(self, touched: DeleteTargets) -> int:
         """How many files are written at least."""
@@ -401,30 +410,9 @@ class _Write:
             self.io.create_unique(file.path, file.data)
             return file.entries
 
-        try:
+        with self.io.remove_on_failure(started):
             created = in_threads(create, encoded, name="frazil-deletes")
-        except BaseException:
-            self.io.delete_many(started)
-            raise
         return [each for entries in created for each in entries]
-
-
-def _delete_format(properties: Mapping[str, str]) -> str:
-    return DELETE_FORMAT.of(properties) or WRITE_FORMAT.of(properties)
-
-
-def _file_deletes(
-    touched: DeleteTargets, words: Words, earlier: Mapping[int, Words]
-) -> Iterator[FileDeletes]:
-    found = by_file(words, touched.files["ordinal"])
-    for ordinal, path, group in touched.files.select("ordinal", "path", "group").iter_rows():
-        yield FileDeletes(
-            ordinal=ordinal,
-            path=path,
-            group=group,
-            found=found[ordinal],
-            earlier=earlier.get(ordinal, Words.empty()),
-        )
 
 
 def _check_places(counts: pl.DataFrame, files: pl.DataFrame) -> None:
@@ -444,45 +432,12 @@ def _check_places(counts: pl.DataFrame, files: pl.DataFrame) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteFilePlaces:
-    """Where the files of a write go, and of what partition they are.
-
-    Attributes:
-        by_ordinal: the place of each data file among those of `targets`, by its ordinal.
-    """
-
-    metadata: TableMetadata
-    kind: FileKind
-    targets: DeleteTargets
-    by_ordinal: Mapping[int, int]
-
-    @classmethod
-    def of(
-        cls, metadata: TableMetadata, kind: FileKind, targets: DeleteTargets
-    ) -> DeleteFilePlaces:
-        """Return those of deletes of some data files."""
-        by_ordinal = {o: at for at, o in enumerate(targets.files["ordinal"])}
-        return cls(metadata, kind, targets, by_ordinal)
-
-    def path(self, name: str, ordinal: int) -> str:
-        """Return where the table's layout wants a file about this data file."""
-        at = self.by_ordinal[ordinal]
-        return self.kind.file_path(
-            self.metadata,
-            name,
-            spec=self.metadata.spec_by_id(self.targets.files["spec_id"][at]),
-            schema=schema_with_sources(self.metadata),
-            partition=self.targets.partitions[at],
-        )
-
-    def with_partitions(self, entries: Sequence[NewEntry]) -> tuple[NewEntry, ...]:
-        """Return the entries with the spec and partition of their data files."""
-        spec_ids = self.targets.files["spec_id"].to_list()
-        found = []
-        for each in entries:
-            at = self.by_ordinal[each.ordinals[0]]
-            partition = self.targets.partitions[at]
-            entry = replace(each.entry, spec_id=spec_ids[at], partition=partition)
-            found.append(replace(each, entry=entry))
-        return tuple(found)
+def _with_partitions(
+    entries: Sequence[NewEntry], partition_of: Mapping[int, tuple[int, tuple[Any, ...]]]
+) -> tuple[NewEntry, ...]:
+    """The entries with the spec and partition of their data files, by the files' ordinals."""
+    places = (partition_of[each.ordinals[0]] for each in entries)
+    return tuple(
+        replace(each, entry=replace(each.entry, spec_id=spec_id, partition=partition))
+        for each, (spec_id, partition) in zip(entries, places, strict=True)
+    )

@@ -58,11 +58,6 @@ class DeletedWords:
         """Return what is kept with these files."""
         return cls(io.caches["deletes"])
 
-    @property
-    def max_bytes(self) -> int:
-        """The bound."""
-        return self._kept.max_bytes
-
     def known_words(self, owner: Hashable, deletes: Deletes) -> Known:
         """What is known of these delete files, and of no other."""
         found = [k for k in self._kept.get(owner) or () if k.deletes <= deletes]

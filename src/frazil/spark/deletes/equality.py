@@ -93,19 +93,6 @@ class EqualityDeletes:
         return IntegerKeys(io, self.deletes, field) if is_integer(field.field_type) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of some data files, as deletes see them.
-
-    Attributes:
-        columns: top-level columns by field id, in scan types.
-        known: `ROW_SEQUENCE` and `ROW_SCOPE`, where the deletes need them.
-    """
-
-    columns: Mapping[int, Column]
-    known: Mapping[str, Column]
-
-
 def top_level_id(schema: Schema, field_id: int) -> int:
     """The id of the top-level column that a field is or lies in."""
     while field_id in schema.parent_ids:
@@ -114,12 +101,19 @@ def top_level_id(schema: Schema, field_id: int) -> int:
 
 
 def deleted_by_keys(
-    context: ScanContext, schema: Schema, group: EqualityDeletes, table: TableColumns, rows: Rows
+    context: ScanContext,
+    schema: Schema,
+    group: EqualityDeletes,
+    table: TableColumns,
+    columns: Mapping[int, Column],
+    known: Mapping[str, Column],
 ) -> Deleted:
     """What finds the rows that the group's deletes delete.
 
     Args:
         schema: holds every compared column.
+        columns: of the rows: top-level ones by field id, in scan types.
+        known: `ROW_SEQUENCE` and `ROW_SCOPE` of the rows, where the deletes need them.
 
     Raises:
         InvalidDataFileError: a delete file that lacks a compared column, if it is read here.
@@ -127,28 +121,30 @@ def deleted_by_keys(
     integers = group.integer_keys(context.io, schema)
     words = None if integers is None else integers.words(table)
     if integers is not None and words is not None:
-        value = as_long(rows.columns[integers.field.field_id], integers.field.field_type)
+        value = as_long(columns[integers.field.field_id], integers.field.field_type)
         return integers.way.apply(context.spark, words, value)
     keys = _read_keys(context, schema, group, table)
-    conditions = _same_keys(schema, group, rows, keys)
+    conditions = _same_keys(schema, group, columns, keys)
     if group.needs_sequence:
-        conditions.append(rows.known[ROW_SEQUENCE] < keys[_SEQUENCE])
+        conditions.append(known[ROW_SEQUENCE] < keys[_SEQUENCE])
     if group.needs_scope:
-        here = rows.known[ROW_SCOPE] == keys[_SCOPE]
+        here = known[ROW_SCOPE] == keys[_SCOPE]
         anywhere = keys[_SCOPE] == GLOBAL_SCOPE
         has_global = (group.deletes["scope"] == GLOBAL_SCOPE).any()
         conditions.append(here | anywhere if has_global else here)
     return Joined(group.join.way.apply(keys), reduce(and_, conditions))
 
 
-def _same_keys(schema: Schema, group: EqualityDeletes, rows: Rows, keys: DataFrame) -> list[Column]:
+def _same_keys(
+    schema: Schema, group: EqualityDeletes, columns: Mapping[int, Column], keys: DataFrame
+) -> list[Column]:
     """The compared columns are equal; NULL equals NULL (rule 230).
 
     Spark joins fastest by one long: the hash of the columns, where they are not one integer. The
     columns themselves are then compared in a form that it does not take for more keys of the join.
     """
     nullable = group.may_hold_nulls
-    left = [_leaf(rows.columns, schema, field_id) for field_id in group.ids]
+    left = [_leaf(columns, schema, field_id) for field_id in group.ids]
     right = [keys[f"{_KEY}{place}"] for place in range(len(group.ids))]
     if not _is_hashed(schema, group):
         return [a.eqNullSafe(b) if nullable else a == b for a, b in zip(left, right, strict=True)]

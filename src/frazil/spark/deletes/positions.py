@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
@@ -310,10 +310,8 @@ def _read_on_executors(
     parts: list[DataFrame] = []
     vectors = tasks.filter(pl.col("format") == "puffin")
     if len(vectors):
-        spread = spark.createDataFrame(vectors.rechunk().to_arrow()).repartition(
-            _partitions(context, len(vectors))
-        )
-        parts.append(map_batches(spread, _VectorReader(io), WORD_ROWS))
+        spread = _spread_tasks(spark, vectors)
+        parts.append(map_batches(spread, partial(_vector_rows, io), WORD_ROWS))
     others = tasks.filter(pl.col("format") != "puffin")
     if len(others):
         by_path = S.StructType(
@@ -324,10 +322,7 @@ def _read_on_executors(
                 *WORD_ROWS.fields,
             ]
         )
-        spread = spark.createDataFrame(others.rechunk().to_arrow()).repartition(
-            _partitions(context, len(others))
-        )
-        found = map_batches(spread, _PositionReader(io), by_path)
+        found = map_batches(_spread_tasks(spark, others), partial(_position_rows, io), by_path)
         files = spark.createDataFrame(targets.rechunk().to_arrow())
         applies = (
             (found[_PATH] == files[_PATH])
@@ -336,52 +331,41 @@ def _read_on_executors(
         )
         key = F.shiftleft(files["ordinal"], 32).bitwiseOR(found[KEY]).alias(KEY)
         parts.append(found.join(files, applies).select(key, found[WORDS]))
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionByName(part)
-    return rows
+    return reduce(DataFrame.unionByName, parts)
 
 
-def _partitions(context: ScanContext, files: int) -> int:
-    return max(1, min(files, shuffle_partitions(context.spark)))
+def _spread_tasks(spark: SparkSession, tasks: pl.DataFrame) -> DataFrame:
+    rows = spark.createDataFrame(tasks.rechunk().to_arrow())
+    return rows.repartition(min(len(tasks), shuffle_partitions(spark)))
 
 
-@dataclass(frozen=True, slots=True)
-class _VectorReader:
+def _vector_rows(io: FileIO, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Deletion vectors to bitmap rows, in a Python worker."""
-
-    io: FileIO
-
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch.to_pylist():
-                positions = vector_positions(self.io, task)
-                yield words_of_files(task["ordinal"], positions).rows()
+    for batch in tasks:
+        for task in batch.to_pylist():
+            positions = vector_positions(io, task)
+            yield words_of_files(task["ordinal"], positions).rows()
 
 
-@dataclass(frozen=True, slots=True)
-class _PositionReader:
+def _position_rows(io: FileIO, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Position delete files to bitmap rows a data file's path, in a Python worker."""
+    for batch in tasks:
+        for task in batch.to_pylist():
+            for found in deleted_rows(io, task["path"], task["format"]):
+                yield _rows_of_paths(task, found)
 
-    io: FileIO
 
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch.to_pylist():
-                for found in deleted_rows(self.io, task["path"], task["format"]):
-                    yield self._rows(task, found)
-
-    def _rows(self, task: dict[str, object], found: DeletedRows) -> pa.RecordBatch:
-        words = words_of_files(found.codes, found.positions)
-        keys = words.places
-        low = np.int64((1 << 32) - 1)
-        return pa.RecordBatch.from_arrays(
-            [
-                found.paths.gather(keys >> 32).to_arrow().cast(pa.string()),
-                pa.repeat(pa.scalar(task["sequence_number"], pa.int64()), len(keys)),
-                pa.repeat(pa.scalar(task["scope"], pa.int64()), len(keys)),
-                pa.array(keys & low),
-                words.rows().column(WORDS),
-            ],
-            names=[_PATH, _SEQUENCE, _SCOPE, *WORD_ROWS.names],
-        )
+def _rows_of_paths(task: dict[str, object], found: DeletedRows) -> pa.RecordBatch:
+    words = words_of_files(found.codes, found.positions)
+    keys = words.places
+    low = np.int64((1 << 32) - 1)
+    return pa.RecordBatch.from_arrays(
+        [
+            found.paths.gather(keys >> 32).to_arrow().cast(pa.string()),
+            pa.repeat(pa.scalar(task["sequence_number"], pa.int64()), len(keys)),
+            pa.repeat(pa.scalar(task["scope"], pa.int64()), len(keys)),
+            pa.array(keys & low),
+            words.rows().column(WORDS),
+        ],
+        names=[_PATH, _SEQUENCE, _SCOPE, *WORD_ROWS.names],
+    )

@@ -205,7 +205,7 @@ class Resolver:
             Way(
                 "resolved by a job",
                 self._found_by_a_job,
-                {"bytes": self._kept_words.max_bytes // 2},
+                {"bytes": self.io.caches["deletes"].max_bytes // 2},
             ),
             Way("left to a join", find_none),
         )

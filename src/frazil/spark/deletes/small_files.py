@@ -193,13 +193,10 @@ class SmallFiles:
         return [known[row] for row in listed]
 
     def _read(self, part: FilePart, fields: Sequence[I.NestedField]) -> pl.DataFrame:
-        columns: list[list[pa.Array]] = [[] for _ in fields]
-        for _, _, arrays in read_batches(self.io, part, fields, self.table):
-            for column, values in zip(columns, arrays, strict=True):
-                column.append(values)
+        batches = [arrays for _, _, arrays in read_batches(self.io, part, fields, self.table)]
         whole = [
-            pa.chunked_array(column, arrow_type(field.field_type))
-            for column, field in zip(columns, fields, strict=True)
+            pa.chunked_array([arrays[place] for arrays in batches], arrow_type(field.field_type))
+            for place, field in enumerate(fields)
         ]
         table = pa.table(whole, names=[f"k{field.field_id}" for field in fields])
         made = pl.from_arrow(table, rechunk=True)

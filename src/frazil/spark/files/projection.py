@@ -64,11 +64,6 @@ class Projection:
         return tuple(field.name for field in self.fields)
 
     @property
-    def table_fields(self) -> tuple[NestedField, ...]:
-        """The columns that the table's schema knows, without metadata columns."""
-        return tuple(field for field in self.fields if not is_metadata_column(field))
-
-    @property
     def metadata_names(self) -> frozenset[str]:
         """The names of the requested metadata columns."""
         return frozenset(field.name for field in self.fields if is_metadata_column(field))
@@ -137,7 +132,7 @@ def projection_beside(
 
 def with_fields(fields: Sequence[NestedField], schema: Schema, ids: set[int]) -> Projection:
     """The fields, widened and extended so that every id (nested ones included) is in them."""
-    have: dict[int, set[int]] = {field.field_id: _ids_of(field) for field in fields}
+    have = {f.field_id: set(leaf_ids(f.field_type)) or {f.field_id} for f in fields}
     merged = list(fields)
     for field_id in sorted(ids):
         field = schema.find_field(field_id)
@@ -162,10 +157,6 @@ def leaf_ids(field_type: IcebergType) -> frozenset[int]:
     for child in fields_inside(field_type):
         ids |= leaf_ids(child.field_type) or {child.field_id}
     return frozenset(ids)
-
-
-def _ids_of(field: NestedField) -> set[int]:
-    return set(leaf_ids(field.field_type)) or {field.field_id}
 
 
 def _pruned_field(field: NestedField, chosen: set[int]) -> NestedField:

@@ -71,16 +71,13 @@ class StagedFolder:
                 self.discard()
             return list(staged)
         moved: dict[str, str] = {}
-        try:
+        with self.io.remove_on_failure(moved.values()):
             for count, entry in enumerate(staged):
                 if entry.file_path not in moved:
                     target = final_path(entry, count)
                     self._move(entry.file_path, target)
                     moved[entry.file_path] = target
             self.discard()
-        except BaseException:
-            self.io.delete_many(moved.values())
-            raise
         return [replace(entry, file_path=moved[entry.file_path]) for entry in staged]
 
     @contextmanager

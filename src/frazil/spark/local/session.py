@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import ConfigurationError
 from frazil.spark.local.java import find_java, home_for_spark
-from frazil.spark.session.facts import is_stopped, prepare_session
+from frazil.spark.session.facts import is_stopped, prepare_session, set_back
 
 MASTER: Final = "spark.master"
 TIME_ZONE: Final = "spark.sql.session.timeZone"
@@ -365,15 +365,8 @@ def _set_all(spark: SparkSession, asked: Mapping[str, str | None]) -> None:
                 spark.conf.set(key, value)
             except PySparkException as error:
                 raise _contradiction(key, value, there) from error
-            undo.callback(_set_back, spark, key, there)
+            undo.callback(set_back, spark, key, there)
         undo.pop_all()
-
-
-def _set_back(spark: SparkSession, key: str, value: str | None) -> None:
-    if value is None:
-        spark.conf.unset(key)
-    else:
-        spark.conf.set(key, value)
 
 
 def _contradiction(key: str, value: str, there: str | None) -> ConfigurationError:

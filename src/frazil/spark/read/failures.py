@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 from urllib.parse import unquote
@@ -23,6 +23,10 @@ from frazil.spark.session.packages import packages_error
 
 _UNREADABLE: Final = re.compile(r"FAILED_READ_FILE|InvalidDataFileError|CANNOT_READ_FILE")
 _PYTHON: Final = re.compile(r"frazil\.errors\.(\w+): (.*)")
+_OF_PYTHON: Final[Mapping[str, type[FrazilError]]] = {
+    "MissingFileError": MissingFileError,
+    "UnsupportedError": UnsupportedError,
+}
 _NO_IDS: Final = "Spark read schema expects field Ids"
 
 
@@ -50,11 +54,7 @@ def read_failure(
     raised = _PYTHON.search(text)
     if raised is not None:
         kind, message = raised.groups()
-        if kind == "MissingFileError":
-            return MissingFileError(f"{place} failed: {message}")
-        if kind == "UnsupportedError":
-            return UnsupportedError(f"{place} failed: {message}")
-        return InvalidDataFileError(f"{place} failed: {message}")
+        return _OF_PYTHON.get(kind, InvalidDataFileError)(f"{place} failed: {message}")
     lacking = packages_error(error)
     if lacking is not None:
         return lacking

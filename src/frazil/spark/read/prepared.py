@@ -8,7 +8,6 @@ reads in one query must be told apart.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Final
@@ -27,7 +26,6 @@ from frazil.spark.files.projection import Projection
 from frazil.spark.read.result_columns import ScanColumn
 from frazil.spark.session.facts import given_settings, is_connect
 from frazil.spark.types import SparkTypeSupport
-from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
 
 READ_BYTES: Final = 256 * 1024
@@ -183,50 +181,28 @@ class _ReadKey:
         )
 
 
-class PreparedReads:
-    """The reads that were used last, in a cache that is bounded in bytes.
+def known_read(
+    spark: SparkSession, plan: ScanPlan, request: ReadRequest, io: FileIO
+) -> PreparedRead | None:
+    """Return the read of this very plan that is kept with these files; None without one."""
+    found = io.caches["reads"].get(_ReadKey(spark, plan, request))
+    return found.read_again() if isinstance(found, _ForgettableRead) else found
 
-    What Spark keeps of their files is in the virtual machine. Of more than the bound it is left to
-    the machine, which forgets it where it needs the memory, and only the plan is counted.
 
-    Args:
-        kept: the cache.
+def keep_read(
+    read: PreparedRead, spark: SparkSession, plan: ScanPlan, request: ReadRequest, io: FileIO
+) -> None:
+    """Keep a read, where it can be repeated; those that were not used for longest make room.
+
+    What Spark keeps of its files is in the virtual machine. Of more than the cache's bound it is
+    left to the machine, which forgets it where it needs the memory, and only the plan is counted.
     """
-
-    def __init__(self, kept: BoundedCache[PreparedRead | _ForgettableRead]) -> None:
-        self._kept = kept
-
-    @classmethod
-    def of(cls, io: FileIO) -> PreparedReads:
-        """Return what is kept with these files."""
-        return cls(io.caches["reads"])
-
-    def has(self, spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> bool:
-        """Return whether a read of this very plan is kept."""
-        return self._find(_ReadKey(spark, plan, request)) is not None
-
-    def read(
-        self,
-        spark: SparkSession,
-        plan: ScanPlan,
-        request: ReadRequest,
-        prepare: Callable[[], PreparedRead],
-    ) -> PreparedRead:
-        """What is kept for this very plan, else what is prepared now."""
-        key = _ReadKey(spark, plan, request)
-        found = self._find(key)
-        if found is not None:
-            return found
-        made = prepare()
-        if made.can_be_repeated:
-            here = READ_BYTES + memory_of_plan(plan)
-            size = here + plan.file_count * BYTES_PER_FILE
-            if size <= self._kept.max_bytes or is_connect(spark):
-                self._kept.put(key, made, size)
-            else:
-                self._kept.put(key, _ForgettableRead.of(spark, made), here)
-        return made
-
-    def _find(self, key: _ReadKey) -> PreparedRead | None:
-        found = self._kept.get(key)
-        return found.read_again() if isinstance(found, _ForgettableRead) else found
+    if not read.can_be_repeated:
+        return
+    kept, key = io.caches["reads"], _ReadKey(spark, plan, request)
+    here = READ_BYTES + memory_of_plan(plan)
+    size = here + plan.file_count * BYTES_PER_FILE
+    if size <= kept.max_bytes or is_connect(spark):
+        kept.put(key, read, size)
+    else:
+        kept.put(key, _ForgettableRead.of(spark, read), here)

@@ -52,9 +52,10 @@ from frazil.spark.files.projection import (
 from frazil.spark.files.scan_names import scan_names
 from frazil.spark.read.prepared import (
     PreparedRead,
-    PreparedReads,
     PreparedRows,
     ReadRequest,
+    keep_read,
+    known_read,
     settings_of,
 )
 from frazil.spark.read.result_columns import ScanColumn, metadata_of, result_schema
@@ -152,7 +153,7 @@ class TableReader:
     def keeps(self, plan: ScanPlan, projection: Projection) -> bool:
         """Return whether what `rows_of_snapshot` has prepared is kept."""
         request = self._request(projection, self._equality(plan))
-        return PreparedReads.of(self.io).has(self.spark, plan, request)
+        return known_read(self.spark, plan, request, self.io) is not None
 
     def rows_under_some_deletes(self, plan: ScanPlan, projection: Projection) -> DataFrame:
         """Return the rows that the plan's deletes leave; others may apply to the files too.
@@ -179,8 +180,11 @@ class TableReader:
     def _kept_read(self, plan: ScanPlan, projection: Projection) -> PreparedRead:
         prepare_session(self.spark)
         request = self._request(projection, self._equality(plan))
-        kept = PreparedReads.of(self.io)
-        return kept.read(self.spark, plan, request, lambda: self._prepare(plan, request))
+        read = known_read(self.spark, plan, request, self.io)
+        if read is None:
+            read = self._prepare(plan, request)
+            keep_read(read, self.spark, plan, request, self.io)
+        return read
 
     def _equality(self, plan: ScanPlan) -> EqualityReading:
         reading = equality_reading(self.spark)
@@ -202,8 +206,26 @@ class TableReader:
         return self._plan(plan, request).prepare()
 
     def _plan(self, plan: ScanPlan, request: ReadRequest) -> PlannedRead:
+        """How the plan's files are read.
+
+        Raises:
+            UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
+                encrypted.
+            MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
+        """
         note_read(self.metadata)
-        return PlannedRead.of(self.spark, plan, request, metadata=self.metadata, io=self.io)
+        _check_not_encrypted(plan)
+        context = ScanContext(
+            spark=self.spark, metadata=self.metadata, io=self.io, support=request.support
+        )
+        applied = plan.deletes.filter(
+            pl.col("delete").is_in(plan.delete_index.deletes().implode()),
+            pl.col("content") == EQUALITY_DELETES,
+        )
+        keys = frozenset(applied["equality_ids"].explode().drop_nulls())
+        table = TableColumns(fields=plan.schema.fields, mapping=request.mapping)
+        schema = key_schema(self.metadata, plan, keys, self.io)
+        return PlannedRead(context, plan, request, schema, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,35 +249,8 @@ class PlannedRead:
     schema: Schema
     table: TableColumns
 
-    @classmethod
-    def of(
-        cls,
-        spark: SparkSession,
-        plan: ScanPlan,
-        request: ReadRequest,
-        *,
-        metadata: TableMetadata,
-        io: FileIO,
-    ) -> PlannedRead:
-        """That of a table's plan.
-
-        Raises:
-            UnsupportedError: a delete or a file that cannot be applied or read rightly, or that is
-                encrypted.
-            MissingFileError, InvalidDataFileError: a footer that had to be read cannot be.
-        """
-        _check_not_encrypted(plan)
-        context = ScanContext(spark=spark, metadata=metadata, io=io, support=request.support)
-        applied = plan.deletes.filter(
-            pl.col("delete").is_in(plan.delete_index.deletes().implode()),
-            pl.col("content") == EQUALITY_DELETES,
-        )
-        keys = frozenset(applied["equality_ids"].explode().drop_nulls())
-        table = TableColumns(fields=plan.schema.fields, mapping=request.mapping)
-        return cls(context, plan, request, key_schema(metadata, plan, keys, io), table)
-
     def prepare(self) -> PreparedRead:
-        """The rows in the projection's columns; errors as of `of`."""
+        """The rows in the projection's columns; errors as of `TableReader.rows`."""
         projection = self.request.projection
         groups = delete_groups(self.plan)
         if not any(group.equality for group in groups):

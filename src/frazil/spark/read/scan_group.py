@@ -20,7 +20,6 @@ from frazil.spark.deletes.bitmap import Words
 from frazil.spark.deletes.equality import (
     ROW_SCOPE,
     ROW_SEQUENCE,
-    Rows,
     deleted_by_keys,
     top_level_id,
 )
@@ -179,9 +178,8 @@ class ScanGroup:
         )
         keeps_deleted = DELETED in reading.projection.metadata_names
         deleted: list[DataFrame] = []
-        seen = Rows(columns, known)
         by_keys = (
-            deleted_by_keys(context, reading.schema, part, reading.table, seen)
+            deleted_by_keys(context, reading.schema, part, reading.table, columns, known)
             for part in self.group.equality
         )
         by_position = (bitmaps.deleted_at(NAMED_PLACE) for bitmaps in all_bitmaps)

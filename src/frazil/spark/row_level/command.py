@@ -164,11 +164,8 @@ class Command(Start):
 
         From then on the commit itself knows which files go.
         """
-        try:
+        with self.port.io.remove_on_failure(self.written):
             yield
-        except BaseException:
-            self.port.io.delete_many(self.written)
-            raise
 
     def decided_by(self, target: Target, ordinals: Collection[int]) -> None:
         """Note files of which rows decide what the command does, though they stay.

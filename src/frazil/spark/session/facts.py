@@ -18,6 +18,7 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.errors import ConfigurationError
 from frazil.spark.abilities import HAS_GEOSPATIAL_TYPES, HAS_TIME_TYPE
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.types import SparkTypeSupport
@@ -75,6 +76,19 @@ def given_settings(spark: SparkSession, names: Sequence[str]) -> tuple[str | Non
     text = str(session._jsparkSession.conf().getAll().mkString(_BETWEEN))
     given = dict(each.partition(" -> ")[::2] for each in text.split(_BETWEEN))
     return tuple(given.get(name) for name in names)
+
+
+def word_of_setting(spark: SparkSession, name: str, *words: str) -> str:
+    """Return what a setting says, in whatever case: one of the words, the first unless it is set.
+
+    Raises:
+        ConfigurationError: it says something else.
+    """
+    word = str(spark.conf.get(name, words[0]) or words[0]).lower()
+    if word not in words:
+        known = f"{', '.join(words[:-1])} or {words[-1]}"
+        raise ConfigurationError(f"{name} is {word!r}: it must be {known}")
+    return word
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
@@ -184,10 +198,15 @@ class _SharedSettings:
             # Whoever set it meanwhile keeps what they set.
             if held.before == held.value or spark.conf.get(key, None) != held.value:
                 return
-            if held.before is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, held.before)
+            set_back(spark, key, held.before)
+
+
+def set_back(spark: SparkSession, key: str, before: str | None) -> None:
+    """Give a setting the value that it had before; None where the session had none."""
+    if before is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, before)
 
 
 _SHARED: Final[dict[Hashable, _SharedSettings]] = {}

@@ -13,6 +13,7 @@ from frazil.spark.files.parquet.native import SCAN_METADATA
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.plans.machine import elements
 from frazil.spark.session.by_session import BySession
+from frazil.spark.types import with_fields_made
 
 OTHER_SPARK: Final = (Py4JError, TypeError)
 """What is raised where this Spark has not what is asked for: a method, or a class."""
@@ -120,20 +121,10 @@ def _holds_such(kind: S.DataType) -> bool:
 
 
 def _plain_type(kind: S.DataType) -> S.DataType:
-    match kind:
-        case S.StructType(fields=fields):
-            return S.StructType(
-                [
-                    S.StructField(each.name, _plain_type(each.dataType), each.nullable, plain)
-                    for each in fields
-                    for plain in [_plain_metadata(each)]
-                ]
-            )
-        case S.ArrayType(elementType=element, containsNull=has_null):
-            return S.ArrayType(_plain_type(element), has_null)
-        case S.MapType(keyType=key, valueType=value, valueContainsNull=has_null):
-            return S.MapType(_plain_type(key), _plain_type(value), has_null)
-    return kind
+    return with_fields_made(
+        kind,
+        lambda f, inner: S.StructField(f.name, inner, f.nullable, _plain_metadata(f)),
+    )
 
 
 def _plain_metadata(field: S.StructField) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Final, Literal
 
@@ -165,7 +165,8 @@ class _Application:
         )
         changes = self._format.read(df, wanted)
         if adds_columns:
-            self._add_columns(changes, strict)
+            # In the same commit.
+            add_columns_of(changes.rows.drop(*changes.other_columns), self.port)
         base = self.port.metadata
         changes = aligned_changes(changes, base.schema, keys)
         with ExitStack() as kept:
@@ -182,10 +183,19 @@ class _Application:
             head = Start.of(self.port, self.command.options).head
             choice = choice_of(self.command.mode, base, head, figures.keys)
             if choice.mode == EQUALITY:
-                if arrived is not None:
-                    data, named = self._writer_of_arrivals(arrived, figures), arrived.by_key
-                else:
+                if arrived is None:
                     data, named = self._last_rows_writer(last, changes.gone, figures), last
+                else:
+                    # Rows as they come, and positions of those that others supersede.
+                    data = partial(
+                        arrived.write,
+                        figures,
+                        metadata=self.port.metadata,
+                        io=self.port.io,
+                        options=self.command.options.options,
+                        on_progress=self.command.options.on_progress,
+                    )
+                    named = arrived.by_key
                 self._with_equality_deletes(data, named, keys, head, choice, figures)
             else:
                 if arrived is not None:
@@ -227,10 +237,6 @@ class _Application:
                 for name, kind in wider.items():
                     change.update_column((name,), kind)
 
-    def _add_columns(self, changes: ChangeRows, strict: bool) -> None:
-        """Add what the rows have and the table lacks, in the same commit."""
-        add_columns_of(changes.rows.drop(*changes.other_columns), self.port)
-
     # -- equality deletes ------------------------------------------------------------------------
 
     def _with_equality_deletes(
@@ -265,11 +271,8 @@ class _Application:
         def work(one: Callable[[], list[DataFile]]) -> None:
             written.extend(one())
 
-        try:
+        with self.port.io.remove_on_failure(file.file_path for file in written):
             in_threads(work, works, threads=2, name="frazil-changes")
-        except BaseException:
-            self.port.io.delete_many(file.file_path for file in written)
-            raise
         if not written:
             return
         self._commit(written, spec, head, settings)
@@ -297,18 +300,6 @@ class _Application:
             io=self.port.io,
             options=self.command.options.options,
             expected=ExpectedRows(rows=figures.keys - figures.deleted),
-            on_progress=self.command.options.on_progress,
-        )
-
-    def _writer_of_arrivals(
-        self, arrived: ArrivalOrder, figures: KeyFigures
-    ) -> Callable[[], list[DataFile]]:
-        """Return what writes rows as they come, and positions of those that others supersede."""
-        return lambda: arrived.write(
-            figures,
-            metadata=self.port.metadata,
-            io=self.port.io,
-            options=self.command.options.options,
             on_progress=self.command.options.on_progress,
         )
 

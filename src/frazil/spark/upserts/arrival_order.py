@@ -173,15 +173,13 @@ class _Writing:
         if len(self._open) >= self._task.most_open:
             self._close(self._open.popitem(last=False)[1])
         number = len(self._rows)
-        self._files[number] = self._new_file(number + 1)
+        name = name_in_task(DATA_FILES, self._task.operation_id, number + 1)
+        self._files[number] = OpenFile(
+            f"{self._task.folder}/{name}", self._task.finisher, self._task.options
+        )
         self._rows.append(0)
         self._open[key] = number
         return number
-
-    def _new_file(self, count: int) -> OpenFile:
-        task = self._task
-        name = name_in_task(DATA_FILES, task.operation_id, count)
-        return OpenFile(f"{task.folder}/{name}", task.finisher, task.options)
 
     def _close(self, number: int) -> None:
         entry = self._files[number].entry()
@@ -354,20 +352,14 @@ class ArrivalOrder:
         tell = on_progress or tell_nobody
         tell(WriteProgress("writing"))
         files, deleted = self._write(write, rows, most_open)
-        try:
+        with io.remove_on_failure(file.file_path for file in files):
             deletes = write_deletes_of_new_files(
                 rows.sparkSession, files, deleted, metadata=metadata, io=io
             )
             size = sum(file.file_size_in_bytes for file in files)
             records = sum(file.record_count for file in files)
-            try:
+            with io.remove_on_failure(deletes.paths):
                 tell(WriteProgress("done", len(files), records, size))
-            except BaseException:
-                io.delete_many(deletes.paths)
-                raise
-        except BaseException:
-            io.delete_many(file.file_path for file in files)
-            raise
         return [*files, *deletes.added]
 
     def _write(

@@ -9,6 +9,7 @@ from frazil.errors import UnsupportedError, ValidationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.properties.table import DELETE_FORMAT, WRITE_FORMAT
 from frazil.format.snapshots import Snapshot
+from frazil.format.snapshots.summaries import count_in
 from frazil.spark.session import costs
 
 Mode = Literal["equality-deletes", "merge", "auto"]
@@ -89,7 +90,4 @@ def _no_deletes(metadata: TableMetadata) -> str | None:
 
 
 def _total(head: Snapshot | None, name: str) -> int | None:
-    if head is None:
-        return 0
-    text = (head.summary or {}).get(name, "")
-    return int(text) if text.isdigit() else None
+    return 0 if head is None else count_in(head.summary, name)

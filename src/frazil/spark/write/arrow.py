@@ -244,7 +244,11 @@ class OpenFile:
             target,
             self._schema,
             compression=_CODECS.get(options.codec, options.codec),
-            compression_level=_level(options),
+            compression_level=(
+                _ZSTD_LEVEL
+                if options.codec == "zstd" and options.codec_level is None
+                else options.codec_level
+            ),
             store_schema=False,
             store_decimal_as_integer=True,
             write_statistics=with_statistics(self._schema),
@@ -301,12 +305,6 @@ class OpenFile:
             self._pending, self.pending_size = [], 0
 
 
-def _level(options: WriteOptions) -> int | None:
-    if options.codec == "zstd" and options.codec_level is None:
-        return _ZSTD_LEVEL
-    return options.codec_level
-
-
 def _number(settings: Mapping[str, str], key: str) -> int | None:
     text = settings.get(key)
     return int(text) if text is not None and text.isdigit() else None
@@ -331,7 +329,7 @@ def _runs(
         yield key, batch.slice(start, end - start)
 
 
-def stored_fields(fields: tuple[I.NestedField, ...]) -> list[I.NestedField]:
+def stored_fields(fields: Sequence[I.NestedField]) -> list[I.NestedField]:
     """Return the fields that files have columns of."""
     return [field for field in fields if not isinstance(field.field_type, I.UnknownType)]
 
@@ -414,11 +412,8 @@ def with_statistics(schema: pa.Schema) -> bool | list[str]:
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema, store_schema=False).close()
     columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-    floating: set[str] = set()
-    others: set[str] = set()
-    for column in columns:
-        (floating if column.physical_type in _PHYSICAL else others).add(column.path)
-    return sorted(others - floating) if floating else True
+    floating = {column.path for column in columns if column.physical_type in _PHYSICAL}
+    return sorted({column.path for column in columns} - floating) if floating else True
 
 
 @dataclass(slots=True)
@@ -504,8 +499,7 @@ def _floating_columns(
     fields: Sequence[I.NestedField], above: tuple[int, ...]
 ) -> Iterator[tuple[I.NestedField, tuple[int, ...]]]:
     """The columns outside of lists and maps, each with its places from struct to struct."""
-    stored = [field for field in fields if not isinstance(field.field_type, I.UnknownType)]
-    for place, field in enumerate(stored):
+    for place, field in enumerate(stored_fields(fields)):
         places = (*above, place)
         match field.field_type:
             case I.FloatType() | I.DoubleType():

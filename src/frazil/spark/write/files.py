@@ -29,7 +29,7 @@ from frazil.format.schema import Schema
 from frazil.format.types.forms import FORMS
 from frazil.format.types.inside import holds_type
 from frazil.spark.files.parquet.access import SparkAccess, spark_access
-from frazil.spark.files.parquet.variant_files import check_variants
+from frazil.spark.files.parquet.native import check_variants
 from frazil.spark.files.staging import StagedFolder
 from frazil.spark.files.wire import entry_from_text, entry_wire
 from frazil.spark.session import costs
@@ -162,10 +162,9 @@ def write_data_files(
     tell = on_progress or tell_nobody
     own = df.sparkSession
 
-    def plan_write() -> FileWrite:
-        fields = schema or metadata.schema
-        return FileWrite.plan(metadata, io, options, fields, kind, placement)
-
+    plan_write = partial(
+        FileWrite.plan, metadata, io, options, schema or metadata.schema, kind, placement
+    )
     write = plan_write()
     write = replace(write, writer=chosen_writer(own, write, expected))
     # The rows may come out of tables, whose scans run in this session.
@@ -182,13 +181,10 @@ def write_data_files(
         _LOG.warning("Arrow cannot write the files, and Spark is asked to: %s", error)
         write = replace(plan_write(), writer=replace(SPARK, why=f"Arrow could not: {error}"))
         files = write.fill(own, aligned, tell)
-    try:
+    with io.remove_on_failure(file.file_path for file in files):
         size = sum(file.file_size_in_bytes for file in files)
         records = sum(file.record_count for file in files)
         tell(WriteProgress("done", len(files), records, size, write.writer))
-    except BaseException:
-        io.delete_many(file.file_path for file in files)
-        raise
     return files
 
 
@@ -198,6 +194,7 @@ def tell_nobody(progress: WriteProgress) -> None:
 
 def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows | None) -> Writer:
     """Return who is to write the files: Spark, but for what it cannot write or is slow at."""
+    known = expected if write.placement is None else None
     if holds_type(write.schema.as_struct(), I.UUIDType, I.FixedType):
         return Writer("Arrow", "Spark's writer has no physical type for a column")
     if write.needs_labels and not write.is_local:
@@ -205,10 +202,11 @@ def chosen_writer(spark: SparkSession, write: FileWrite, expected: ExpectedRows 
             return Writer(
                 "Arrow", "footers of Spark's writer lack ids, and cannot be patched there"
             )
-        if write.has_few_to_label(expected):
+        # Mending the footer of a file of few rows costs more than they do.
+        if known is not None and write.values_of_a_file(known) <= costs.FEW_VALUES:
             return Writer("Arrow", "partitions get few rows, and Spark's footers lack ids")
     # Spark's own writer needs no Python on executors.
-    if write.has_few(expected) and have_packages(spark):
+    if known is not None and write.has_few(known) and have_packages(spark):
         why = "is slow at folders" if write.is_local else "asks a store three times for each file"
         why = f"partitions get few rows, and Spark's writer {why}"
         return Writer("Arrow", why, may_change=not write.is_local)
@@ -264,21 +262,17 @@ class FileWrite:
         """Whether the footers of Spark's writer lack an id or a type."""
         return any(holds_type(field.field_type, *_UNLABELLED) for field in self.schema.fields)
 
-    def has_few(self, expected: ExpectedRows | None) -> bool:
+    def has_few(self, expected: ExpectedRows) -> bool:
         """Whether each file gets few rows, and Spark's writer costs more than they do."""
-        if expected is None or self.placement is not None:
-            return False
         if self.is_local:
             few_folders = expected.is_usual and expected.partitions < costs.MANY_PARTITIONS
             if few_folders or not self.has_folders:
                 return False
         return writes_few(self.schema, self.options, self.rows_of_a_file(expected))
 
-    def has_few_to_label(self, expected: ExpectedRows | None) -> bool:
-        """Whether each file of a store gets few rows, and mending its footer costs more."""
-        if expected is None or self.placement is not None:
-            return False
-        return self.rows_of_a_file(expected) * len(self.schema.fields) <= costs.FEW_VALUES
+    def values_of_a_file(self, expected: ExpectedRows) -> float:
+        """About so many values a file gets."""
+        return self.rows_of_a_file(expected) * len(self.schema.fields)
 
     def rows_of_a_file(self, expected: ExpectedRows) -> float:
         """About so many rows a file gets: those of a partition."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
@@ -21,13 +22,12 @@ from frazil.format.manifests import DataFile
 from frazil.format.partitions.partitioning import PartitionField, PartitionSpec
 from frazil.format.schema import Schema
 from frazil.format.types.forms import form_of
-from frazil.spark.files.footer_input import footer_input
 from frazil.storage.file_kinds import DATA_FILES, FileKind
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.check import SchemaCheck
 from frazil.storage.parquet.footer import is_whole, patch_file, patched_end
 from frazil.storage.parquet.metrics import FooterRange, MetricsReader
-from frazil.storage.stores.range_input import range_input
+from frazil.storage.stores.range_input import input_of_known_end
 
 _SENT_WHOLE: Final = 5 << 20
 """Of a longer file a store copies the beginning by itself."""
@@ -98,7 +98,7 @@ class Finisher:
         """A file of a store as it stays, with its length: ids and types are in its footer."""
         with ExitStack() as open_inputs:
             if not self.labels:
-                yield open_inputs.enter_context(footer_input(self.io, path, size)), size
+                yield open_inputs.enter_context(self.io.open_footer(path, size)), size
                 return
             stream = open_inputs.enter_context(self._labelled_input(path, size))
             if not is_whole(stream):
@@ -110,19 +110,19 @@ class Finisher:
                 yield stream, size
                 return
 
-            def read_head() -> bytes:
-                stream.seek(0)
-                return stream.read(start)
+            def read(offset: int, length: int) -> bytes:
+                stream.seek(offset)
+                return stream.read(length)
 
-            self.io.replace_end(path, start=start, end=end, read_head=read_head)
-            patched = open_inputs.enter_context(_with_end(stream, start, end))
-            yield patched, start + len(end)
+            self.io.replace_end(path, start=start, end=end, read_head=partial(read, 0, start))
+            size = start + len(end)
+            yield open_inputs.enter_context(input_of_known_end(size, end, read)), size
 
     def _labelled_input(self, path: str, size: int) -> BinaryIO:
         """A file whose footer is about to change: a small one comes whole, to be sent again."""
         if size <= _SENT_WHOLE:
-            return footer_input(self.io, path, size, tail_bytes=size)
-        return footer_input(self.io, path, size)
+            return self.io.open_footer(path, size, tail_bytes=size)
+        return self.io.open_footer(path, size)
 
     def _entry(self, file: pq.ParquetFile, path: str, size: int) -> DataFile:
         self._check.check(file, path)
@@ -173,7 +173,7 @@ class Finisher:
             return None
         found = self.reader.column_range(file.metadata, field.source_id)
         if found is not None:
-            if found.is_all_null:
+            if found.null_count == found.value_count:
                 return None
             if found.null_count:
                 raise _several_partitions_error(field, path, None, found.lower)
@@ -186,18 +186,6 @@ class Finisher:
                     raise _several_partitions_error(field, path, low, high)
         first = _first_value(file, self.schema.name_path(field.source_id), source.field_type)
         return field.transform.apply(source.field_type, first)
-
-
-def _with_end(stream: BinaryIO, start: int, end: bytes) -> BinaryIO:
-    """A stream with other bytes from a place on."""
-
-    def read_range(offset: int, length: int) -> bytes:
-        if offset >= start:
-            return end[offset - start : offset - start + length]
-        stream.seek(offset)
-        return stream.read(min(length, start - offset))
-
-    return range_input(start + len(end), read_range)
 
 
 def _several_partitions_error(

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.errors import ConfigurationError, StorageError, UnsupportedError
+from frazil.errors import StorageError, UnsupportedError
 from frazil.spark.abilities import (
     NO_ANSWER,
     class_named,
@@ -32,11 +32,11 @@ from frazil.spark.abilities import (
     streaming_class,
 )
 from frazil.spark.files.parquet.access import SparkAccess
-from frazil.spark.files.parquet.file_lists import session_of_lists
+from frazil.spark.files.parquet.file_log import session_of_lists
 from frazil.spark.files.parquet.s3a import scheme_of_writes
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session.by_session import BySession
-from frazil.spark.session.facts import is_connect
+from frazil.spark.session.facts import is_connect, word_of_setting
 from frazil.spark.session.hidden_options import java_options
 from frazil.storage.files import FileInfo
 
@@ -116,7 +116,7 @@ def write_in_place(
         UnsupportedError: the setting says ``always``, and there is no such way.
         StorageError: the list cannot be read.
     """
-    choice = _choice(rows.sparkSession)
+    choice = word_of_setting(rows.sparkSession, IN_PLACE_SETTING, "auto", "always", "never")
     is_wanted = choice == "always" or (choice == "auto" and not is_local)
     makers = None if not is_wanted else _MAKERS.get_or_make(rows.sparkSession, _make_or_none)
     found = None if makers is None else _write(makers, rows, access, folder, keys, options)
@@ -126,15 +126,6 @@ def write_in_place(
             "set it to auto"
         )
     return found
-
-
-def _choice(spark: SparkSession) -> str:
-    choice = str(spark.conf.get(IN_PLACE_SETTING, "auto") or "auto").lower()
-    if choice not in ("auto", "always", "never"):
-        raise ConfigurationError(
-            f"{IN_PLACE_SETTING} is {choice!r}: it must be auto, always or never"
-        )
-    return choice
 
 
 def _write(

@@ -11,8 +11,9 @@ import bz2
 import json
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,11 @@ _MAX_VARINT_BYTES = 10
 _ALWAYS_ALLOWED = 1 << 26
 _LARGEST_RATIO = 100
 _STEP = 1 << 20
+_UNPACKERS: Mapping[str, Callable[[], Any]] = {
+    "deflate": partial(zlib.decompressobj, wbits=-zlib.MAX_WBITS),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": partial(lzma.LZMADecompressor, memlimit=_ALWAYS_ALLOWED),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +111,7 @@ def joined_container(containers: Sequence[AvroContainer]) -> AvroContainer:
 
 def as_container(schema: Mapping[str, Any], count: int, blocks: Sequence[bytes]) -> bytes:
     """An uncompressed container of one block: records under another, byte-compatible schema."""
-    size = sum(map(len, blocks))
-    block = [zigzag(count), zigzag(size), *blocks, _SYNC] if count else []
+    block = [zigzag(count), zigzag(sum(map(len, blocks))), *blocks, _SYNC] if count else []
     return b"".join([*_header(schema), *block])
 
 
@@ -175,10 +180,12 @@ def _blocks(data: bytes, position: int, sync: bytes) -> Iterator[tuple[int, memo
 def _decompress(codec: str, block: memoryview, room: int) -> bytes:
     """The bytes of a block, or the first `room` and one more of them."""
     match codec:
-        case "deflate":
-            inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-            body = inflater.decompress(block, room + 1)
-            return _whole_body(body, room, has_ended=inflater.eof)
+        case "deflate" | "bzip2" | "xz":
+            unpacker = _UNPACKERS[codec]()
+            unpacked: bytes = unpacker.decompress(block, room + 1)
+            if not unpacker.eof and len(unpacked) <= room:
+                raise ValueError("a compressed block is cut short")
+            return unpacked
         case "null":
             return bytes(block)
         case "snappy":
@@ -192,21 +199,7 @@ def _decompress(codec: str, block: memoryview, room: int) -> bytes:
             return bytes(body)
         case "zstandard":
             return _read_zstandard(block, room)
-        case "bzip2":
-            bzip2 = bz2.BZ2Decompressor()
-            body = bzip2.decompress(block, room + 1)
-            return _whole_body(body, room, has_ended=bzip2.eof)
-        case "xz":
-            xz = lzma.LZMADecompressor(memlimit=_ALWAYS_ALLOWED)
-            body = xz.decompress(block, room + 1)
-            return _whole_body(body, room, has_ended=xz.eof)
     raise UnsupportedError(f"the Avro codec {codec!r} is not known")
-
-
-def _whole_body(body: bytes, room: int, *, has_ended: bool) -> bytes:
-    if not has_ended and len(body) <= room:
-        raise ValueError("a compressed block is cut short")
-    return body
 
 
 def _read_zstandard(block: memoryview, room: int) -> bytes:

@@ -66,8 +66,7 @@ class RecordLayout:
         names = [field["name"] for field in flat.fields]
         self.head = tuple(name for name in names if name in HEAD)
         self._to_path = tuple(names[: names.index("file_path") + 1])
-        after = names[names.index(FIRST_ROW_ID) :] if FIRST_ROW_ID in names else []
-        self.tail = tuple(after)
+        self.tail = tuple(names[names.index(FIRST_ROW_ID) :]) if FIRST_ROW_ID in names else ()
 
     @property
     def columns(self) -> list[str]:

@@ -121,20 +121,22 @@ def checked_entries(frame: pl.DataFrame, available: Collection[str], file: str) 
     for name in REQUIRED:
         if entries[name].null_count():
             raise InvalidManifestError("a required value is null", file=file, field=name)
-    for name in COUNTS:
-        inside = entries[name].is_between(0, LARGEST_COUNT)
-        if not inside.all():
-            bad = entries[name].filter(~inside).first()
-            raise InvalidManifestError(f"{bad!r} is not a count", file=file, field=name)
+    _check_numbers(entries, COUNTS, LARGEST_COUNT, "a count", file)
     entries = entries.with_columns(
         pl.col("content").fill_null(0), pl.col("file_format").str.to_lowercase()
     )
-    for name in ("status", "content"):
-        inside = entries[name].is_between(0, 2)
+    _check_numbers(entries, ("status", "content"), 2, "0, 1 or 2", file)
+    return entries
+
+
+def _check_numbers(
+    entries: pl.DataFrame, names: Collection[str], largest: int, wanted: str, file: str
+) -> None:
+    for name in names:
+        inside = entries[name].is_between(0, largest)
         if not inside.all():
             bad = entries[name].filter(~inside).first()
-            raise InvalidManifestError(f"{bad!r} is not 0, 1 or 2", file=file, field=name)
-    return entries
+            raise InvalidManifestError(f"{bad!r} is not {wanted}", file=file, field=name)
 
 
 def with_inherited(
@@ -144,16 +146,19 @@ def with_inherited(
 
     Manifests that a list is yet to number leave their entries without (rule 136).
     """
-    rows = pl.DataFrame(
-        {
-            "of": np.repeat(np.arange(len(manifests), dtype=np.uint32), counts),
-        }
-    )
+    rows = pl.DataFrame({"of": np.repeat(np.arange(len(manifests), dtype=np.uint32), counts)})
     stated = pl.DataFrame(
         {
-            "snapshot": [manifest.added_snapshot_id for manifest in manifests],
-            "number": [_sequence_number(manifest) for manifest in manifests],
-            "row_id": [_first_row_id(manifest) for manifest in manifests],
+            "snapshot": [each.added_snapshot_id for each in manifests],
+            "number": [
+                None if each.sequence_number == UNASSIGNED_SEQUENCE_NUMBER else each.sequence_number
+                for each in manifests
+            ],
+            # Delete files have no row ids (rule 140).
+            "row_id": [
+                each.first_row_id if each.content is ManifestContent.DATA else None
+                for each in manifests
+            ],
         },
         schema={"snapshot": pl.Int64, "number": pl.Int64, "row_id": pl.Int64},
     )
@@ -236,16 +241,6 @@ def _maps(lists: pl.Series) -> list[dict[int, Any] | None]:
         else {key: value for key, value in islice(left, length) if value is not None}
         for length in lengths.to_list()
     ]
-
-
-def _sequence_number(manifest: ManifestFile) -> int | None:
-    number = manifest.sequence_number
-    return None if number == UNASSIGNED_SEQUENCE_NUMBER else number
-
-
-def _first_row_id(manifest: ManifestFile) -> int | None:
-    """Where the row ids of a manifest's files start; delete files have none (rule 140)."""
-    return manifest.first_row_id if manifest.content is ManifestContent.DATA else None
 
 
 BOUNDS = frozenset({"lower_bounds", "upper_bounds"})

@@ -80,11 +80,6 @@ class CarriedEntries:
     carry: pl.Series
     stated: pl.DataFrame | None = None
 
-    @property
-    def kept_entries(self) -> pl.DataFrame:
-        """The entries that the new manifest has."""
-        return self.entries.filter(self.carry != int(Carry.DROPPED))
-
     @cached_property
     def flat_schema(self) -> FlatSchema:
         """How the records are laid out."""
@@ -95,18 +90,6 @@ class CarriedEntries:
     def records(self) -> EntryRecords | None:
         """The records as bytes, or None where they cannot be told apart."""
         return EntryRecords.of(self.container, self.flat_schema, self.stated)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Records to be copied, and what their heads are to say.
-
-    Attributes:
-        after: a row each record, with its new head, its first row id and whether it changes.
-    """
-
-    records: EntryRecords
-    after: pl.DataFrame
 
 
 def copy_manifest(
@@ -140,15 +123,16 @@ def copied_bytes(
     joined = _join_sources(sources)
     if joined is None:
         return None
-    kept = joined.kept_entries
+    kept = joined.entries.filter(joined.carry != int(Carry.DROPPED))
     if not _may_be_written(kept, content, format_version):
         return None
     partitions = distinct_partitions(spec, schema, kept)
     partition_type = written_partition_type(spec, schema, partitions)
     avro_schema = entry_schema(format_version, partition_type)
     flat = flat_schema_of(avro_schema, file=path)
-    opened = _open_source(joined, flat, snapshot_id)
-    if opened is None:
+    records = joined.records if joined.flat_schema == flat else None
+    after = None if records is None else _heads_after(records, joined, snapshot_id)
+    if records is None or after is None:
         return None
     writer = ContainerWriter(
         avro_schema,
@@ -157,11 +141,11 @@ def copied_bytes(
         sync=sync_of(path),
     )
     try:
-        _copy(opened, writer)
+        _copy(records, after, writer)
     except ValueError:
         return None
     data = writer.finish()
-    after = opened.after.filter("kept")
+    after = after.filter("kept")
     if not _reads_as(data, flat, after):
         return None
     return manifest_of_entries(path, data, after, partition_type, partitions, definition), data
@@ -220,19 +204,13 @@ def _join_sources(sources: Sequence[CarriedEntries]) -> CarriedEntries | None:
     )
 
 
-def _open_source(source: CarriedEntries, flat: FlatSchema, snapshot_id: int) -> _Source | None:
-    records = source.records if source.flat_schema == flat else None
-    if records is None:
-        return None
-    after = _heads_after(records, source, snapshot_id)
-    changes = after.filter(pl.col("kept") & pl.col("changes"))
-    if any(changes[name].null_count() for name in records.layout.head):
-        return None
-    return _Source(records, after)
+def _heads_after(
+    records: EntryRecords, source: CarriedEntries, snapshot_id: int
+) -> pl.DataFrame | None:
+    """The head, first row id and row count of each record as the new manifest has them.
 
-
-def _heads_after(records: EntryRecords, source: CarriedEntries, snapshot_id: int) -> pl.DataFrame:
-    """The head, first row id and row count of each record as the new manifest has them."""
+    None where a head that changes would lack a value.
+    """
     stated, entries = records.stated, source.entries
     frame = pl.DataFrame(
         {
@@ -253,7 +231,7 @@ def _heads_after(records: EntryRecords, source: CarriedEntries, snapshot_id: int
         "status": pl.when(deleted).then(gone).otherwise(there),
         "snapshot_id": pl.when(deleted).then(snapshot_id).otherwise(pl.col("snapshot_id")),
     }
-    after = frame.with_columns(
+    heads = frame.with_columns(
         pl.when(as_it_is)
         .then(pl.col(f"stated.{name}"))
         .otherwise(wanted.get(name, pl.col(name)))
@@ -264,7 +242,7 @@ def _heads_after(records: EntryRecords, source: CarriedEntries, snapshot_id: int
     compared = [*records.layout.head, *([FIRST_ROW_ID] if records.layout.tail else [])]
     changes = pl.any_horizontal(pl.col(n).ne_missing(pl.col(f"stated.{n}")) for n in compared)
     kept = pl.col("carry") != int(Carry.DROPPED)
-    return after.select(
+    after = heads.select(
         *HEAD,
         FIRST_ROW_ID,
         "file_path",
@@ -272,18 +250,23 @@ def _heads_after(records: EntryRecords, source: CarriedEntries, snapshot_id: int
         changes.alias("changes"),
         kept.alias("kept"),
     )
+    changed = after.filter(pl.col("kept") & pl.col("changes"))
+    return None if any(changed[name].null_count() for name in records.layout.head) else after
 
 
-def _copy(source: _Source, writer: ContainerWriter) -> None:
-    """Copy the records that are kept, block by block."""
-    records, container = source.records, source.records.container
-    heads = records.layout.heads(source.after)
-    row_ids = source.after[FIRST_ROW_ID].to_list() if records.layout.tail else []
+def _copy(records: EntryRecords, after: pl.DataFrame, writer: ContainerWriter) -> None:
+    """Copy the records that are kept, block by block.
+
+    `after`: a row each record, with its new head, its first row id and whether it changes.
+    """
+    container = records.container
+    heads = records.layout.heads(after)
+    row_ids = after[FIRST_ROW_ID].to_list() if records.layout.tail else []
     changed, starts = (memoryview(b""), records.starts)
-    if not records.layout.tail and source.after["changes"].any():
+    if not records.layout.tail and after["changes"].any():
         changed, starts = records.under_heads(heads)
     of_block = np.repeat(np.arange(len(container.counts), dtype=np.uint32), container.counts)
-    for block, start, end, changes in _runs(source.after, of_block):
+    for block, start, end, changes in _runs(after, of_block):
         size = len(container.blocks[block])
         if changes and not records.layout.tail:
             writer.add(end - start, changed[starts[start] : starts[end]])

@@ -166,13 +166,11 @@ class FixedMap:
 
     def columns(self, field_ids: Collection[int]) -> list[str]:
         """The columns to decode for the values of `field_ids`, and for the proof."""
-        structure = [f"{self.name}#branch", f"{self.name}#count", f"{self.name}#end"]
         checked = self._checked_keys(field_ids)
-        wanted = [index for index in checked if self.keys[index] in field_ids]
         return [
-            *structure,
+            *(f"{self.name}#{part}" for part in ("branch", "count", "end")),
             *(f"{self.name}#key{index}" for index in checked),
-            *(f"{self.name}#value{index}" for index in wanted),
+            *(f"{self.name}#value{index}" for index in checked if self.keys[index] in field_ids),
         ]
 
     def holds(self, frame: pl.DataFrame, field_ids: Collection[int]) -> bool:
@@ -192,9 +190,8 @@ class FixedMap:
         return frame[f"{self.name}#value{self.keys.index(field_id)}"]
 
     def _checked_keys(self, field_ids: Collection[int]) -> list[int]:
-        if all(field_id in self.keys for field_id in field_ids):
-            return [index for index, key in enumerate(self.keys) if key in field_ids]
-        return list(range(len(self.keys)))
+        has_all = all(field_id in self.keys for field_id in field_ids)
+        return [i for i, key in enumerate(self.keys) if not has_all or key in field_ids]
 
 
 @lru_cache(maxsize=256)
@@ -241,7 +238,8 @@ def fixed_maps(
         name = avro["name"]
         pairs = first_entry.get(name)
         usable = name in STATISTICS and pairs and _nullable_array(avro) and _plain_pairs(avro)
-        if pairs and usable and _ends_in_zero(previous):
+        # What stands before must end in 0: an array's end, or the null branch of one.
+        if pairs and usable and previous is not None and _nullable_array(previous):
             keys = tuple(pair["key"] for pair in pairs)
             head = b"\x00\x02" + zigzag(len(keys)) + zigzag(keys[0])
             patterns[name] = head[:_PATTERN_BYTES]
@@ -302,11 +300,6 @@ def _plain_pairs(avro: Mapping[str, Any]) -> bool:
     """Whether a map's pairs are records of two required primitives."""
     pair = avro["type"][1]["items"]
     return kind_of(pair) == "record" and all(isinstance(f["type"], str) for f in pair["fields"])
-
-
-def _ends_in_zero(avro: Mapping[str, Any] | None) -> bool:
-    """Whether the bytes of a field end in 0: an array's end, or the null branch of one."""
-    return avro is not None and _nullable_array(avro)
 
 
 @dataclass(slots=True)

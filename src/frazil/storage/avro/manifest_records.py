@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from frazil.errors import InvalidManifestError
 from frazil.format.manifests import (
@@ -50,40 +50,39 @@ T = TypeVar("T")
 def entry_record(entry: ManifestEntry, columns: tuple[str, ...]) -> dict[str, Any]:
     """An entry as a record of `entry_schema`; `columns` are its partition's names."""
     file = entry.data_file
-    values = (_stored_value(value) for value in file.partition)
+    values = (each.bytes if isinstance(each, uuid.UUID) else each for each in file.partition)
     added = entry.status is EntryStatus.ADDED
-    record: dict[str, Any] = {
+    return {
         "status": int(entry.status),
         "snapshot_id": entry.snapshot_id,
         "sequence_number": entry.sequence_number,
         # A new file's own number is always the commit's (rule 133).
         "file_sequence_number": None if added else entry.file_sequence_number,
+        "data_file": {
+            "content": int(file.content),
+            "file_path": file.file_path,
+            # Java's spelling, which older readers match case-sensitively.
+            "file_format": file.file_format.upper(),
+            "partition": dict(zip(columns, values, strict=True)),
+            "record_count": file.record_count,
+            "file_size_in_bytes": file.file_size_in_bytes,
+            "block_size_in_bytes": DEFAULT_BLOCK_SIZE_IN_BYTES,
+            "column_sizes": _pairs(file.column_sizes),
+            "value_counts": _pairs(file.value_counts),
+            "null_value_counts": _pairs(file.null_value_counts),
+            "nan_value_counts": _pairs(file.nan_value_counts),
+            "lower_bounds": _pairs(file.lower_bounds),
+            "upper_bounds": _pairs(file.upper_bounds),
+            "key_metadata": file.key_metadata,
+            "split_offsets": None if file.split_offsets is None else list(file.split_offsets),
+            "equality_ids": None if file.equality_ids is None else list(file.equality_ids),
+            "sort_order_id": file.sort_order_id,
+            "first_row_id": file.first_row_id,
+            "referenced_data_file": file.referenced_data_file,
+            "content_offset": file.content_offset,
+            "content_size_in_bytes": file.content_size_in_bytes,
+        },
     }
-    record["data_file"] = {
-        "content": int(file.content),
-        "file_path": file.file_path,
-        # Java's spelling, which older readers match case-sensitively.
-        "file_format": file.file_format.upper(),
-        "partition": dict(zip(columns, values, strict=True)),
-        "record_count": file.record_count,
-        "file_size_in_bytes": file.file_size_in_bytes,
-        "block_size_in_bytes": DEFAULT_BLOCK_SIZE_IN_BYTES,
-        "column_sizes": _pairs(file.column_sizes),
-        "value_counts": _pairs(file.value_counts),
-        "null_value_counts": _pairs(file.null_value_counts),
-        "nan_value_counts": _pairs(file.nan_value_counts),
-        "lower_bounds": _pairs(file.lower_bounds),
-        "upper_bounds": _pairs(file.upper_bounds),
-        "key_metadata": file.key_metadata,
-        "split_offsets": None if file.split_offsets is None else list(file.split_offsets),
-        "equality_ids": None if file.equality_ids is None else list(file.equality_ids),
-        "sort_order_id": file.sort_order_id,
-        "first_row_id": file.first_row_id,
-        "referenced_data_file": file.referenced_data_file,
-        "content_offset": file.content_offset,
-        "content_size_in_bytes": file.content_size_in_bytes,
-    }
-    return record
 
 
 def manifest_of(row: Mapping[str, Any], *, file: str) -> ManifestFile:
@@ -92,41 +91,35 @@ def manifest_of(row: Mapping[str, Any], *, file: str) -> ManifestFile:
     return ManifestFile(
         manifest_path=get.text("manifest_path"),
         manifest_length=get.count("manifest_length"),
-        partition_spec_id=get.integer_or_none("partition_spec_id") or 0,
+        partition_spec_id=get.of_kind("partition_spec_id", int) or 0,
         content=get.member("content", ManifestContent, default=0),
-        sequence_number=get.integer_or_none("sequence_number") or 0,
-        min_sequence_number=get.integer_or_none("min_sequence_number") or 0,
-        added_snapshot_id=get.integer_or_none("added_snapshot_id"),
+        sequence_number=get.of_kind("sequence_number", int) or 0,
+        min_sequence_number=get.of_kind("min_sequence_number", int) or 0,
+        added_snapshot_id=get.of_kind("added_snapshot_id", int),
         added_files_count=get.small_count_or_none("added_files_count"),
         existing_files_count=get.small_count_or_none("existing_files_count"),
         deleted_files_count=get.small_count_or_none("deleted_files_count"),
-        added_rows_count=get.integer_or_none("added_rows_count"),
-        existing_rows_count=get.integer_or_none("existing_rows_count"),
-        deleted_rows_count=get.integer_or_none("deleted_rows_count"),
+        added_rows_count=get.of_kind("added_rows_count", int),
+        existing_rows_count=get.of_kind("existing_rows_count", int),
+        deleted_rows_count=get.of_kind("deleted_rows_count", int),
         partitions=_summaries(row.get("partitions"), file),
-        key_metadata=get.bytes_or_none("key_metadata"),
-        first_row_id=get.integer_or_none("first_row_id"),
+        key_metadata=get.of_kind("key_metadata", bytes),
+        first_row_id=get.of_kind("first_row_id", int),
     )
 
 
 def manifest_record(manifest: ManifestFile) -> dict[str, Any]:
     """A manifest as a record of `manifest_list_schema`."""
-    summaries = None
-    if manifest.partitions is not None:
-        summaries = [
-            {
-                "contains_null": summary.contains_null,
-                "contains_nan": summary.contains_nan,
-                "lower_bound": summary.lower_bound,
-                "upper_bound": summary.upper_bound,
-            }
-            for summary in manifest.partitions
-        ]
+    told = manifest.partitions
     return {
-        **{name: getattr(manifest, name) for name in LIST_LEVEL.names.values()},
+        **_values(manifest, LIST_LEVEL),
         "content": int(manifest.content),
-        "partitions": summaries,
+        "partitions": None if told is None else [_values(each, _SUMMARY_LEVEL) for each in told],
     }
+
+
+def _values(found: ManifestFile | FieldSummary, level: Level) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in level.names.values()}
 
 
 def _summaries(rows: Any, file: str) -> tuple[FieldSummary, ...] | None:
@@ -141,10 +134,10 @@ def _summary(row: Any, file: str) -> FieldSummary:
     get = _Getter(row if isinstance(row, dict) else {}, file)
     return FieldSummary(
         # A summary that does not say so may hide nulls.
-        contains_null=get.flag_or_none("contains_null") is not False,
-        contains_nan=get.flag_or_none("contains_nan"),
-        lower_bound=get.bytes_or_none("lower_bound"),
-        upper_bound=get.bytes_or_none("upper_bound"),
+        contains_null=get.of_kind("contains_null", bool) is not False,
+        contains_nan=get.of_kind("contains_nan", bool),
+        lower_bound=get.of_kind("lower_bound", bytes),
+        upper_bound=get.of_kind("upper_bound", bytes),
     )
 
 
@@ -155,60 +148,43 @@ class _Getter:
     row: Mapping[str, Any]
     file: str
 
-    def integer_or_none(self, name: str) -> int | None:
-        return self._typed_value(name, int)
-
-    def bytes_or_none(self, name: str) -> bytes | None:
-        return self._typed_value(name, bytes)
-
-    def flag_or_none(self, name: str) -> bool | None:
-        return self._typed_value(name, bool)
-
     def text(self, name: str) -> str:
-        value = self._typed_value(name, str)
+        value = self.of_kind(name, str)
         if not value:
             raise self._value_error(name, self.row.get(name), "text")
         return value
 
     def count(self, name: str) -> int:
-        value = self._typed_value(name, int)
+        value = self.of_kind(name, int)
         if value is None or value < 0:
             raise self._value_error(name, self.row.get(name), "a count")
         return value
 
     def small_count_or_none(self, name: str) -> int | None:
-        value = self._typed_value(name, int)
+        value = self.of_kind(name, int)
         if value is not None and not 0 <= value <= _MAX_INT:
             raise self._value_error(name, value, "a count of 31 bits")
         return value
 
     def member(self, name: str, kind: type[T], *, default: int | None = None) -> T:
-        value = self._typed_value(name, int)
+        value = self.of_kind(name, int)
         value = default if value is None else value
         try:
             return kind(value)  # type: ignore[call-arg]
         except ValueError:
             raise self._value_error(name, value, f"one of {[int(m) for m in kind]}") from None  # type: ignore[attr-defined]
 
-    def _typed_value(self, name: str, kind: type[T]) -> T | None:
+    def of_kind(self, name: str, kind: type[T]) -> T | None:
         value = self.row.get(name)
-        if value is None or _is_instance(value, kind):
-            return cast("T | None", value)
+        if value is None or (
+            isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        ):
+            return value
         raise self._value_error(name, value, kind.__name__)
 
     def _value_error(self, name: str, value: Any, wanted: str) -> InvalidManifestError:
         return InvalidManifestError(f"{value!r} is not {wanted}", file=self.file, field=name)
 
 
-def _is_instance(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-def _stored_value(value: Any) -> Any:
-    return value.bytes if isinstance(value, uuid.UUID) else value
-
-
 def _pairs(values: Mapping[int, Any] | None) -> list[dict[str, Any]] | None:
-    if values is None:
-        return None
-    return [{"key": key, "value": values[key]} for key in sorted(values)]
+    return None if values is None else [{"key": k, "value": values[k]} for k in sorted(values)]

@@ -279,16 +279,10 @@ def manifest_header(
 
 def _partition_columns(avro_schema: Mapping[str, object]) -> tuple[str, ...]:
     """The names that the partition's fields got in the Avro schema."""
-    fields = _field_named(_field_named(avro_schema, "data_file"), "partition")["fields"]
-    assert isinstance(fields, list)
-    return tuple(field["name"] for field in fields)
-
-
-def _field_named(record: Mapping[str, object], name: str) -> Mapping[str, object]:
-    fields = record["fields"]
-    assert isinstance(fields, list)
-    found: Mapping[str, object] = next(f["type"] for f in fields if f["name"] == name)
-    return found
+    kind: Any = avro_schema
+    for name in ("data_file", "partition"):
+        kind = next(field["type"] for field in kind["fields"] if field["name"] == name)
+    return tuple(field["name"] for field in kind["fields"])
 
 
 def _check_entry(

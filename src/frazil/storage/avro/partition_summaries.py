@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -32,6 +32,16 @@ from frazil.format.values import to_bytes
 from frazil.storage.avro.manifest_layout import PARTITION_PREFIX
 
 _MOST_DIGITS = 38
+# A bool is an int, too.
+_TYPES: Mapping[type, IcebergType] = {
+    type(None): UnknownType(),
+    bool: BooleanType(),
+    int: LongType(),
+    float: DoubleType(),
+    str: StringType(),
+    bytes: BinaryType(),
+    uuid.UUID: UUIDType(),
+}
 
 
 def written_partition_type(
@@ -68,10 +78,7 @@ def partition_rows(
     columns: list[list[Any]] = []
     for field in spec.partition_type(schema).fields:
         name = f"{PARTITION_PREFIX}{field.field_id}"
-        if name not in entries.columns:
-            columns.append([None] * len(entries))
-            continue
-        values = entries[name].to_list()
+        values = entries[name].to_list() if name in entries.columns else [None] * len(entries)
         if isinstance(field.field_type, UUIDType) or name in uuids:
             values = [uuid.UUID(bytes=v) if isinstance(v, bytes) else v for v in values]
         columns.append(values)
@@ -116,13 +123,15 @@ class FieldSummaryBuilder:
 
     def summary(self) -> FieldSummary:
         """The field's summary, bounds as single-value bytes."""
-        if self.lowest is None:
-            return FieldSummary(contains_null=self.contains_null, contains_nan=self.contains_nan)
+        lower, upper = (
+            None if end is None else to_bytes(self.value_type, end)
+            for end in (self.lowest, self.highest)
+        )
         return FieldSummary(
             contains_null=self.contains_null,
             contains_nan=self.contains_nan,
-            lower_bound=to_bytes(self.value_type, self.lowest),
-            upper_bound=to_bytes(self.value_type, self.highest),
+            lower_bound=lower,
+            upper_bound=upper,
         )
 
 
@@ -133,21 +142,9 @@ def _order_key(value: Any) -> Any:
 
 def _type_of_values(values: Iterable[Any]) -> IcebergType:
     first = next((value for value in values if value is not None), None)
-    match first:
-        case None:
-            return UnknownType()
-        case bool():
-            return BooleanType()
-        case int():
-            return LongType()
-        case float():
-            return DoubleType()
-        case str():
-            return StringType()
-        case bytes():
-            return BinaryType()
-        case Decimal():
-            return DecimalType(_MOST_DIGITS, -int(first.as_tuple().exponent))
-        case uuid.UUID():
-            return UUIDType()
+    if isinstance(first, Decimal):
+        return DecimalType(_MOST_DIGITS, -int(first.as_tuple().exponent))
+    for kind, iceberg_type in _TYPES.items():
+        if isinstance(first, kind):
+            return iceberg_type
     raise ValidationError(f"{first!r} is not a partition value")

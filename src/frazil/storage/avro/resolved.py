@@ -37,15 +37,14 @@ def resolve_schema(schema_text: bytes, *, file: str) -> dict[str, Any]:
     Raises InvalidManifestError also where a few bytes could stand for endless records.
     """
     try:
-        schema = _Resolver().resolve(json.loads(schema_text))
+        schema: dict[str, Any] = _Resolver().resolve(json.loads(schema_text))
         if kind_of(schema) != "record":
             raise ValueError("it is not a record")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidManifestError(
             f"the Avro schema is malformed: {str(error) or type(error).__name__}", file=file
         ) from error
-    found: dict[str, Any] = schema
-    return found
+    return schema
 
 
 def kind_of(kind: Any) -> Any:

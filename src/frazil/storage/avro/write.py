@@ -131,15 +131,11 @@ class ContainerWriter:
 
     def _end_block(self) -> None:
         if self._count:
-            packed = _compress(b"".join(self._parts), self.avro_codec)
-            self._write_block(self._count, packed)
+            self._write_block(self._count, _compress(b"".join(self._parts), self.avro_codec))
             self._parts, self._size, self._count = [], 0, 0
 
     def _write_block(self, count: int, packed: Buffer) -> None:
-        self._out.write(zigzag(count))
-        self._out.write(zigzag(len(packed)))
-        self._out.write(packed)
-        self._out.write(self._sync)
+        self._out.writelines((zigzag(count), zigzag(len(packed)), packed, self._sync))
 
 
 def sync_of(path: str) -> bytes:

@@ -7,8 +7,8 @@ field ids at every level.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -57,7 +57,6 @@ class _Stored:
         return f"{self.physical}{length}" + (f" as {meaning}" if meaning else "")
 
 
-@dataclass(frozen=True)
 class SchemaCheck:
     """Compares the columns of written files with the schema that they were written for.
 
@@ -65,25 +64,24 @@ class SchemaCheck:
         schema: of the files; unknown columns are in none of them.
     """
 
-    schema: Schema
-    _leaves: dict[str, list[I.IcebergType]] = field(init=False, repr=False, compare=False)
-    _variants: tuple[str, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, schema: Schema) -> None:
+        self._fields = schema.fields
         # Names may hold dots: two columns may have one path.
-        leaves: dict[str, list[I.IcebergType]] = {}
-        variants: list[str] = []
-        for path, child, _ in parquet_columns(self.schema.as_struct()):
+        self._leaves: dict[str, list[I.IcebergType]] = {}
+        self._variants: list[str] = []
+        for path, child, _ in parquet_columns(schema.as_struct()):
             if isinstance(child.field_type, I.VariantType):
-                variants.append(f"{path}.")
+                self._variants.append(f"{path}.")
             elif not isinstance(child.field_type, I.UnknownType):
-                leaves.setdefault(path, []).append(child.field_type)
-        object.__setattr__(self, "_leaves", leaves)
-        object.__setattr__(self, "_variants", tuple(variants))
+                self._leaves.setdefault(path, []).append(child.field_type)
 
     def check(self, file: pq.ParquetFile, path: str) -> None:
         """Check one file."""
-        problems = [*self._of_types(file.metadata.schema), *_of_ids(self.schema, file.schema_arrow)]
+        columns = dict(zip(file.schema_arrow.names, file.schema_arrow, strict=True))
+        problems = [
+            *self._of_types(file.metadata.schema),
+            *_of_ids(self._fields, columns, ""),
+        ]
         if problems:
             raise InvalidDataFileError(
                 "the file is not what the table's schema wants, it is not committed: "
@@ -98,7 +96,7 @@ class SchemaCheck:
             missing.discard(column.path)
             known = self._leaves.get(column.path)
             if known is None:
-                if not column.path.startswith(self._variants):
+                if not column.path.startswith(tuple(self._variants)):
                     yield f"there is the unexpected column {column.path!r}"
             elif not any(_stored_form(kind).is_column(column) for kind in known):
                 length = f"({column.length})" if column.length > 0 else ""
@@ -126,11 +124,12 @@ def _stored_form(iceberg_type: I.IcebergType) -> _Stored:
             return _Stored(form.parquet, form.logical, form.length)
 
 
-def _of_ids(schema: Schema, columns: pa.Schema) -> Iterator[str]:
-    named = dict(zip(columns.names, columns, strict=True))
-    for child in schema.fields:
-        if child.name in named:
-            yield from _of_id(child, named[child.name], child.name)
+def _of_ids(
+    fields: Iterable[I.NestedField], found: Mapping[str, pa.Field], above: str
+) -> Iterator[str]:
+    for child in fields:
+        if child.name in found:
+            yield from _of_id(child, found[child.name], f"{above}{child.name}")
 
 
 def _of_id(expected: I.NestedField, found: pa.Field, path: str) -> Iterator[str]:
@@ -142,9 +141,7 @@ def _of_id(expected: I.NestedField, found: pa.Field, path: str) -> Iterator[str]
     match expected.field_type:
         case I.StructType(fields=fields) if pa.types.is_struct(kind):
             parts = {kind.field(place).name: kind.field(place) for place in range(kind.num_fields)}
-            for child in fields:
-                if child.name in parts:
-                    yield from _of_id(child, parts[child.name], f"{path}.{child.name}")
+            yield from _of_ids(fields, parts, f"{path}.")
         case I.ListType(element_field=element) if pa.types.is_list(kind):
             yield from _of_id(element, kind.value_field, f"{path}.element")
         case I.MapType(key_field=key, value_field=value) if pa.types.is_map(kind):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
@@ -43,6 +43,26 @@ _MICROS, _NANOS = 2, 3
 _VARIANT_VERSION: Final = 1
 _CONVERTED_MAP: Final = 1
 _CONVERTED_TIME_MICROS: Final = 8
+_READ: Final[Mapping[int, Callable[[TCompactProtocol], Any]]] = {
+    TType.BOOL: TCompactProtocol.readBool,
+    TType.BYTE: TCompactProtocol.readByte,
+    TType.I16: TCompactProtocol.readI16,
+    TType.I32: TCompactProtocol.readI32,
+    TType.I64: TCompactProtocol.readI64,
+    TType.DOUBLE: TCompactProtocol.readDouble,
+    TType.STRING: TCompactProtocol.readBinary,
+}
+_WRITE: Final[Mapping[int, Callable[[TCompactProtocol, Any], None]]] = {
+    TType.BOOL: TCompactProtocol.writeBool,
+    TType.BYTE: TCompactProtocol.writeByte,
+    TType.I16: TCompactProtocol.writeI16,
+    TType.I32: TCompactProtocol.writeI32,
+    TType.I64: TCompactProtocol.writeI64,
+    TType.DOUBLE: TCompactProtocol.writeDouble,
+    TType.STRING: TCompactProtocol.writeBinary,
+}
+"""How values that hold no others are read and written, by their types."""
+
 _EDGE_ALGORITHMS: Final = {"spherical": 0, "vincenty": 1, "thomas": 2, "andoyer": 3, "karney": 4}
 
 Value = tuple[int, Any]
@@ -242,20 +262,8 @@ def _join(version: Value, elements: list[dict[int, Value]], rest: bytes) -> byte
 def read_value(protocol: TCompactProtocol, kind: int) -> Any:
     """Return the next value of a Thrift type, as `Value` has it."""
     match kind:
-        case TType.BOOL:
-            return protocol.readBool()
-        case TType.BYTE:
-            return protocol.readByte()
-        case TType.I16:
-            return protocol.readI16()
-        case TType.I32:
-            return protocol.readI32()
-        case TType.I64:
-            return protocol.readI64()
-        case TType.DOUBLE:
-            return protocol.readDouble()
-        case TType.STRING:
-            return protocol.readBinary()
+        case _ if kind in _READ:
+            return _READ[kind](protocol)
         case TType.LIST | TType.SET:
             item_type, size = protocol.readListBegin()
             items = [read_value(protocol, item_type) for _ in range(size)]
@@ -279,20 +287,8 @@ def read_value(protocol: TCompactProtocol, kind: int) -> Any:
 def write_value(protocol: TCompactProtocol, kind: int, value: Any) -> None:
     """Write what `read_value` gave."""
     match kind:
-        case TType.BOOL:
-            protocol.writeBool(value)
-        case TType.BYTE:
-            protocol.writeByte(value)
-        case TType.I16:
-            protocol.writeI16(value)
-        case TType.I32:
-            protocol.writeI32(value)
-        case TType.I64:
-            protocol.writeI64(value)
-        case TType.DOUBLE:
-            protocol.writeDouble(value)
-        case TType.STRING:
-            protocol.writeBinary(value)
+        case _ if kind in _WRITE:
+            _WRITE[kind](protocol, value)
         case TType.LIST | TType.SET:
             item_type, items = value
             protocol.writeListBegin(item_type, len(items))
@@ -401,7 +397,6 @@ _BEFORE: Final = b"\x18\x0c"
 _WRITTEN_KEY: Final = _BEFORE + _KEY + b"\x18"
 _OTHER_KEY: Final = b"arrow;schema"
 
-_MAGIC: Final = b"PAR1"
 _AS_STORED: Final = ("arrow.uuid", "arrow.parquet.variant", "geoarrow.")
 """Extensions that say what Parquet's own types say."""
 
@@ -423,7 +418,7 @@ def with_parquet_types(footer: bytes) -> pq.FileMetaData | None:
     if offset < len(_BEFORE):
         return None
     other = footer[:offset] + _OTHER_KEY + footer[offset + len(_KEY) :]
-    whole = _MAGIC + other + struct.pack("<I", len(other)) + _MAGIC
+    whole = MAGIC + other + struct.pack("<I", len(other)) + MAGIC
     found = pq.read_metadata(pa.BufferReader(whole))
     return found if _KEY not in (found.metadata or {}) else None
 

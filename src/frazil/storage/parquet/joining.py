@@ -65,9 +65,10 @@ def join_files(paths: Sequence[str]) -> int:
             for group in part[_ROW_GROUPS][1][1]:
                 _move_group(group, distance)
                 groups.append(group)
-            for chunk, index in indexes:
-                _move_index(index, distance)
-                moved.append((chunk, index))
+            for _, index in indexes:
+                for location in index[_LOCATIONS][1][1]:
+                    _move(location, (_PAGE_OFFSET,), distance)
+            moved += indexes
             rows += int(part[_NUM_ROWS][1])
             end += length - len(MAGIC)
         target.seek(end)
@@ -131,11 +132,6 @@ def _move_group(group: Struct, distance: int) -> None:
     for chunk in group[_COLUMNS][1][1]:
         _move(chunk, (_CHUNK_OFFSET, _COLUMN_INDEX_OFFSET), distance)
         _move(chunk[_META_DATA][1], _PLACES, distance)
-
-
-def _move_index(index: Struct, distance: int) -> None:
-    for location in index[_LOCATIONS][1][1]:
-        _move(location, (_PAGE_OFFSET,), distance)
 
 
 def _move(value: Struct, fields: Sequence[int], distance: int) -> None:

@@ -67,11 +67,6 @@ class FooterRange:
     lower: Any
     upper: Any
 
-    @property
-    def is_all_null(self) -> bool:
-        """Whether no row has a value."""
-        return self.null_count == self.value_count
-
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
@@ -312,11 +307,6 @@ def _truncate_bounds(leaf: _Leaf, low: bytes, high: bytes) -> tuple[bytes | None
 
 
 def _split_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:
-    offsets = []
-    for number in range(footer.num_row_groups):
-        column = footer.row_group(number).column(0)
-        dictionary = column.dictionary_page_offset
-        offsets.append(
-            min(dictionary, column.data_page_offset) if dictionary else column.data_page_offset
-        )
-    return tuple(sorted(offsets))
+    columns = (footer.row_group(number).column(0) for number in range(footer.num_row_groups))
+    starts = ((each.dictionary_page_offset, each.data_page_offset) for each in columns)
+    return tuple(sorted(min(dictionary or data, data) for dictionary, data in starts))

@@ -13,6 +13,7 @@ from typing import Any, cast
 from fsspec.asyn import sync
 
 from frazil.storage.stores.remote import PARTS_AT_ONCE, RemoteStore
+from frazil.storage.stores.store import raised_as
 
 _AT_ONCE = 16
 
@@ -40,25 +41,23 @@ class AzureStore(RemoteStore):
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a blob, taking the place of one that is there."""
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             super().replace(path, data)
 
     def make_folder(self, path: str) -> None:
         """Make the empty blob that stands for a folder."""
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             super().make_folder(path)
 
     def exists(self, path: str) -> bool:
         """Whether a blob or folder has this name."""
-        if not self._split(path)[1]:
-            return self.is_folder(path)
-        return super().exists(path)
+        return super().exists(path) if self._split(path)[1] else self.is_folder(path)
 
     def is_folder(self, path: str) -> bool:
         """Whether blobs lie below this name, or it is a folder's or an existing container's."""
         key = self._split(path)[1]
         try:
-            if self._blobs_with_prefix(path, _folder_prefix(key), first_only=True) or not key:
+            if self._blobs_with_prefix(path, self._prefix(path), first_only=True) or not key:
                 return True
             own = self._blobs_with_prefix(path, key, first_only=True)
         except FileNotFoundError:
@@ -67,7 +66,7 @@ class AzureStore(RemoteStore):
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder."""
-        prefix = _folder_prefix(self._split(path)[1])
+        prefix = self._prefix(path)
         found = self._blobs_with_prefix(path, prefix, one_level=True)
         if not found and not self.is_folder(path):
             raise FileNotFoundError(path)
@@ -76,23 +75,23 @@ class AzureStore(RemoteStore):
 
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        prefix = _folder_prefix(self._split(path)[1])
+        prefix = self._prefix(path)
         for blob in self._blobs_with_prefix(path, prefix, one_level=True):
             name = blob.name[len(prefix) :].rstrip("/")
             yield name, -1 if blob.is_folder else blob.size, blob.modified_ms
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every blob below a folder."""
-        prefix = _folder_prefix(self._split(path)[1])
+        prefix = self._prefix(path)
         for blob in self._blobs_with_prefix(path, prefix):
             if not blob.is_folder:
-                tail = blob.name[len(prefix) :]
-                yield f"{path.rstrip('/')}/{tail}", blob.size, blob.modified_ms
+                at = f"{path.rstrip('/')}/{blob.name[len(prefix) :]}"
+                yield at, blob.size, blob.modified_ms
 
     def delete_folder(self, path: str) -> None:
         """Remove every blob below a folder, and the folder."""
         with contextlib.suppress(FileNotFoundError):
-            below = self._blobs_with_prefix(path, _folder_prefix(self._split(path)[1]))
+            below = self._blobs_with_prefix(path, self._prefix(path))
             self._remove(path, [blob.name for blob in below if not blob.is_folder])
             self._delete_markers(path)
 
@@ -106,15 +105,15 @@ class AzureStore(RemoteStore):
             async with self._fs.service_client.get_container_client(container) as client:
                 await client.delete_blob(key)
 
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             sync(self._fs.loop, delete)
 
     def _put_new(self, path: str, data: bytes) -> None:
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             self._fs.pipe_file(self._driver_path(path), data, overwrite=False)
 
     def _send_new(self, source: str, path: str) -> None:
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             self._fs.put_file(
                 source, self._driver_path(path), overwrite=False, max_concurrency=PARTS_AT_ONCE
             )
@@ -123,17 +122,22 @@ class AzureStore(RemoteStore):
         key = self._split(path)[1]
         own = self._blobs_with_prefix(path, key, first_only=True) if key else []
         found = [
-            *self._blobs_with_prefix(path, _folder_prefix(key)),
+            *self._blobs_with_prefix(path, self._prefix(path)),
             *(blob for blob in own if blob.name == key),
         ]
-        folders = sorted((blob.name for blob in found if blob.is_folder), key=len, reverse=True)
-        for name in folders:
+        folders = (blob.name for blob in found if blob.is_folder)
+        for name in sorted(folders, key=len, reverse=True):
             self._remove(path, [name])
 
     def _split(self, path: str) -> tuple[str, str]:
         """The container and the blob's name, without slashes at its end."""
         container, key, _ = self._fs.split_path(self._driver_path(path).rstrip("/"))
         return container, key
+
+    def _prefix(self, path: str) -> str:
+        """What the names of all blobs that lie in a folder begin with."""
+        key = self._split(path)[1]
+        return f"{key}/" if key else ""
 
     def _blobs_with_prefix(
         self, path: str, prefix: str, *, one_level: bool = False, first_only: bool = False
@@ -155,7 +159,7 @@ class AzureStore(RemoteStore):
                         break
                 return blobs
 
-        with _missing_as_missing(path):
+        with raised_as(FileNotFoundError, path, _is_missing):
             return cast(list[_Blob], sync(self._fs.loop, collect))
 
     def _remove(self, path: str, names: Sequence[str]) -> None:
@@ -175,10 +179,6 @@ class AzureStore(RemoteStore):
                 raise result
 
 
-def _folder_prefix(key: str) -> str:
-    return f"{key}/" if key else ""
-
-
 def _entry(blob: Any) -> _Blob:
     """A blob's or a common prefix's facts."""
     modified = getattr(blob, "last_modified", None)
@@ -192,15 +192,5 @@ def _entry(blob: Any) -> _Blob:
 
 
 def _is_missing(error: BaseException) -> bool:
+    """Whether the store says that a resource is not found."""
     return any(kind.__name__ == "ResourceNotFoundError" for kind in type(error).__mro__)
-
-
-@contextlib.contextmanager
-def _missing_as_missing(path: str) -> Iterator[None]:
-    """FileNotFoundError for what the store calls a resource that is not found."""
-    try:
-        yield
-    except Exception as error:
-        if _is_missing(error):
-            raise FileNotFoundError(path) from None
-        raise

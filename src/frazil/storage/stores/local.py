@@ -91,8 +91,8 @@ def delete_folder(path: str) -> None:
     """Remove a folder and everything below it; of a link to a folder, the link."""
     if os.path.islink(path):
         os.unlink(path)
-        return
-    shutil.rmtree(path)
+    else:
+        shutil.rmtree(path)
 
 
 def move_folder(source: str, target: str) -> None:
@@ -154,13 +154,8 @@ def list_folder(path: str) -> Iterator[tuple[str, int, int]]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield entry.name, -1, 0
-                continue
-            try:
-                status = entry.stat()
-            except FileNotFoundError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                yield entry.name, status.st_size, status.st_mtime_ns // 1_000_000
+            else:
+                yield from _file(entry, entry.name)
 
 
 def walk(path: str) -> Iterator[tuple[str, int, int]]:
@@ -175,13 +170,16 @@ def walk(path: str) -> Iterator[tuple[str, int, int]]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
-                continue
-            try:
-                status = entry.stat()
-            except FileNotFoundError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                yield entry.path, status.st_size, status.st_mtime_ns // 1_000_000
+            else:
+                yield from _file(entry, entry.path)
+
+
+def _file(entry: os.DirEntry[str], name: str) -> Iterator[tuple[str, int, int]]:
+    """(name, bytes, modified ms) of a regular file, if that is what is there."""
+    with contextlib.suppress(FileNotFoundError):
+        status = entry.stat()
+        if stat.S_ISREG(status.st_mode):
+            yield name, status.st_size, status.st_mtime_ns // 1_000_000
 
 
 @contextlib.contextmanager

@@ -56,19 +56,28 @@ def tail_input(size: int, tail: bytes, read_range: Callable[[int, int], bytes]) 
 
     What lies before them is read ahead, since each request takes longer than many bytes do.
     """
-    known_from = size - len(tail)
     ahead: tuple[int, bytes] = (0, b"")
 
     def read(offset: int, length: int) -> bytes:
         nonlocal ahead
-        if offset >= known_from:
-            return tail[offset - known_from : offset - known_from + length]
         start, kept = ahead
         if not start <= offset < start + len(kept):
-            wanted = min(max(length, _FORWARD), known_from - offset)
+            wanted = min(max(length, _FORWARD), size - len(tail) - offset)
             ahead = start, kept = offset, read_range(offset, wanted)
-        # Fewer bytes than were asked for are asked for again by the stream.
         return kept[offset - start : offset - start + length]
+
+    return input_of_known_end(size, tail, read)
+
+
+def input_of_known_end(size: int, end: bytes, read_range: Callable[[int, int], bytes]) -> BinaryIO:
+    """Return a buffered stream over a file whose last bytes are known: those before are read."""
+    known_from = size - len(end)
+
+    def read(offset: int, length: int) -> bytes:
+        if offset >= known_from:
+            return end[offset - known_from : offset - known_from + length]
+        # Fewer bytes than were asked for are asked for again by the stream.
+        return read_range(offset, min(length, known_from - offset))
 
     return range_input(size, read)
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from frazil.storage.paths import parent_of
 from frazil.storage.stores.remote_options import EXTRA_OF, GCS_SCHEMES
+from frazil.storage.stores.store import raised_as
 
 _CONDITIONAL_PUT = GCS_SCHEMES | {"memory"}
 PARTS_AT_ONCE: Final = 2
@@ -72,7 +73,7 @@ class RemoteStore:
             self._refuse_taken(path)
             self.replace(path, data)
             return
-        with _taken_as_existing(path):
+        with raised_as(FileExistsError, path, _is_taken):
             self._put_new(path, data)
 
     def create_unique(self, path: str, data: bytes) -> None:
@@ -82,7 +83,7 @@ class RemoteStore:
     def upload(self, source: str, path: str) -> None:
         """Write an object that must not exist from a local file; FileExistsError if it does."""
         self._make_parents(path)
-        with _taken_as_existing(path):
+        with raised_as(FileExistsError, path, _is_taken):
             self._send_new(source, path)
 
     def replace(self, path: str, data: bytes) -> None:
@@ -169,17 +170,21 @@ class RemoteStore:
         yield from found
 
     def _direct_children(self, path: str) -> Iterator[tuple[str, bool]]:
-        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
-        for info in self._fs.ls(self._driver_path(path), detail=True, refresh=True):
-            name = info["name"].strip("/")
+        own, infos = self._infos(path)
+        for name, info in infos:
             if name != own:
                 yield name.rpartition("/")[2], info["type"] == "directory"
 
+    def _infos(self, path: str) -> tuple[str, Iterator[tuple[str, Mapping[str, Any]]]]:
+        """The driver's name for a folder, and what it tells of all in it by its names for these."""
+        found = self._fs.ls(self._driver_path(path), detail=True, refresh=True)
+        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
+        return own, ((info["name"].strip("/"), info) for info in found)
+
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        own = self._fs._strip_protocol(self._driver_path(path)).strip("/")
-        for info in self._fs.ls(self._driver_path(path), detail=True, refresh=True):
-            name = info["name"].strip("/")
+        own, infos = self._infos(path)
+        for name, info in infos:
             if info["type"] == "directory":
                 yield name.rpartition("/")[2], -1, 0
             elif name != own and not info["name"].endswith("/"):
@@ -245,17 +250,9 @@ class RemoteStore:
         self._fs.invalidate_cache(parent_of(self._driver_path(path)))
 
 
-@contextlib.contextmanager
-def _taken_as_existing(path: str) -> Iterator[None]:
-    """FileExistsError for what the stores call a condition that does not hold."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except Exception as error:
-        if any(code in f"{error!r} {error.__cause__!r}" for code in _TAKEN):
-            raise FileExistsError(path) from None
-        raise
+def _is_taken(error: Exception) -> bool:
+    """Whether a store says that a condition does not hold."""
+    return any(code in f"{error!r} {error.__cause__!r}" for code in _TAKEN)
 
 
 def _modified_ms(info: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -144,13 +144,12 @@ def is_storage_property(name: str) -> bool:
 
 def places_of_stores(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the properties that decide which file a path names; none of them is a secret."""
-    found = [(name, properties[name]) for name in _PLACES if name in properties]
-    found += (("adls.sas-token", account) for account in sorted(_sas_by_account(properties)))
-    for part in properties.get("adls.connection-string", "").split(";"):
-        name, _, value = part.strip().partition("=")
-        if name.lower() not in _SECRETS_OF_CONNECTION:
-            found.append((name, value))
-    return tuple(found)
+    parts = _parts_of_connection(properties.get("adls.connection-string", ""))
+    return (
+        *((name, properties[name]) for name in _PLACES if name in properties),
+        *(("adls.sas-token", account) for account in sorted(_sas_by_account(properties))),
+        *(part for part in parts if part[0].lower() not in _SECRETS_OF_CONNECTION),
+    )
 
 
 def storage_options(
@@ -191,13 +190,10 @@ def _s3(properties: Mapping[str, str]) -> dict[str, Any]:
             "s3.region": "region_name",
         },
     )
-    config: dict[str, Any] = {}
-    for name, option in (
-        ("s3.connect-timeout", "connect_timeout"),
-        ("s3.request-timeout", "read_timeout"),
-    ):
-        if name in properties:
-            config[option] = _number(properties, name)
+    timeouts = {"s3.connect-timeout": "connect_timeout", "s3.request-timeout": "read_timeout"}
+    config: dict[str, Any] = {
+        option: _number(properties, name) for name, option in timeouts.items() if name in properties
+    }
     if proxy := properties.get("s3.proxy-uri"):
         config["proxies"] = {"http": proxy, "https": proxy}
     if _flag(properties, "s3.force-virtual-addressing"):
@@ -327,11 +323,14 @@ def _only_account(of_sas: Mapping[str, str]) -> str | None:
 
 def _account_in(connection_string: str) -> str | None:
     """The account of a connection string; None where it names only an endpoint."""
-    for part in connection_string.split(";"):
+    parts = _parts_of_connection(connection_string)
+    return next((value for name, value in parts if name.lower() == "accountname"), None)
+
+
+def _parts_of_connection(text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split(";"):
         name, _, value = part.strip().partition("=")
-        if name.lower() == "accountname":
-            return value
-    return None
+        yield name, value
 
 
 def _json_object(properties: Mapping[str, str], name: str) -> dict[str, Any]:

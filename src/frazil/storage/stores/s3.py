@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from frazil.storage.side_by_side import in_threads
 from frazil.storage.stores.range_input import tail_input
 from frazil.storage.stores.s3_client import S3Client, code_of
-from frazil.storage.stores.store import DELETED_AT_ONCE, UnfinishedUpload
+from frazil.storage.stores.store import DELETED_AT_ONCE, UnfinishedUpload, raised_as
 
 _ACCESS_POINT: Final = re.compile(r"(arn:aws[^/]*:accesspoint[:/][^/]+)/?(.*)", re.DOTALL)
 _TAIL: Final = 64 << 10
@@ -69,19 +69,15 @@ class S3Store:
 
     def read(self, path: str) -> bytes:
         """The whole object, by one request."""
-        bucket, key = _object(path)
-        return self._s3.get(bucket=bucket, key=key)[0]
+        return self._s3.get(**_place(path))[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """At most ``length`` bytes from ``offset``; none past the end."""
-        bucket, key = _object(path)
         if length == 0:
             self.size(path)
             return b""
         try:
-            return self._s3.get(
-                bucket=bucket, key=key, span=f"bytes={offset}-{offset + length - 1}"
-            )[0]
+            return self._s3.get(**_place(path), Range=f"bytes={offset}-{offset + length - 1}")[0]
         except Exception as error:
             if code_of(error) in _NO_SUCH_RANGE:
                 return b""
@@ -89,9 +85,8 @@ class S3Store:
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable stream; the request that tells its size brings the end of the object too."""
-        bucket, key = _object(path)
         try:
-            tail, answer = self._s3.get(bucket=bucket, key=key, span=f"bytes=-{_TAIL}")
+            tail, answer = self._s3.get(**_place(path), Range=f"bytes=-{_TAIL}")
         except Exception as error:
             if code_of(error) not in _NO_SUCH_RANGE:
                 raise
@@ -103,7 +98,7 @@ class S3Store:
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object that must not exist; FileExistsError if it does."""
-        with _taken_as_existing(path):
+        with raised_as(FileExistsError, path, _is_taken):
             self._put(path, data, IfNoneMatch="*")
 
     def create_unique(self, path: str, data: bytes) -> None:
@@ -113,7 +108,7 @@ class S3Store:
     def upload(self, source: str, path: str) -> None:
         """Write an object that must not exist from a local file; FileExistsError if it does."""
         size = os.path.getsize(source)
-        with open(source, "rb") as stream, _taken_as_existing(path):
+        with open(source, "rb") as stream, raised_as(FileExistsError, path, _is_taken):
             if size < _LARGEST_PUT:
                 self._put(path, stream.read(), IfNoneMatch="*")
                 return
@@ -137,8 +132,7 @@ class S3Store:
 
         A request for each beginning that their names have before a dot, beside each other.
         """
-        bucket, key = _split(folder)
-        prefix = _folder_prefix(key)
+        bucket, prefix = _folder(folder)
         found = in_threads(
             lambda start: list(self._list(bucket, f"{prefix}{start}", at_most=_MARKED)),
             list(dict.fromkeys(f"{name.partition('.')[0]}." for name in names)),
@@ -158,11 +152,11 @@ class S3Store:
 
     def delete(self, path: str) -> None:
         """Remove one object."""
-        bucket, key = _object(path)
+        place = _place(path)
         # A deletion of nothing succeeds.
         if self._size(path) is None:
             raise FileNotFoundError(path)
-        self._s3.ask("delete_object", Bucket=bucket, Key=key)
+        self._s3.ask("delete_object", **place)
 
     def delete_many(self, paths: Sequence[str]) -> Mapping[str, Exception]:
         """Remove objects, whether they are there or not; the failures by path."""
@@ -183,16 +177,15 @@ class S3Store:
 
     def delete_folder(self, path: str) -> None:
         """Remove every object below a folder, and the folder."""
-        bucket, key = _split(path)
+        bucket, prefix = _folder(path)
         with contextlib.suppress(FileNotFoundError):
-            keys = [found.key for found in self._list(bucket, _folder_prefix(key))]
+            keys = [found.key for found in self._list(bucket, prefix)]
             for _, error in self._remove(bucket, keys):
                 raise error
 
     def delete_empty_folder(self, path: str) -> None:
         """Remove a folder that holds nothing; OSError if it holds something."""
-        bucket, key = _split(path)
-        marker = _folder_prefix(key)
+        bucket, marker = _folder(path)
         with contextlib.suppress(FileNotFoundError):
             found = [each.key for each in self._list(bucket, marker, at_most=2)]
             if any(each != marker for each in found):
@@ -203,14 +196,11 @@ class S3Store:
     def rename_if_absent(self, source: str, target: str) -> None:
         """Give an object another name by copying; FileExistsError if that name is taken."""
         self.create(target, self.read(source))
-        bucket, key = _object(source)
-        self._s3.ask("delete_object", Bucket=bucket, Key=key)
+        self._s3.ask("delete_object", **_place(source))
 
     def move(self, source: str, target: str) -> None:
         """Give an object another name, taking the place of one that is there."""
-        (bucket, key), (to_bucket, to_key) = _object(source), _object(target)
-        size, there = self.size(source), {"Bucket": to_bucket, "Key": to_key}
-        copied = {"Bucket": bucket, "Key": key}
+        copied, there, size = _place(source), _place(target), self.size(source)
         if size <= _LARGEST_COPY:
             self._s3.write("copy_object", CopySource=copied, **there)
         else:
@@ -218,18 +208,9 @@ class S3Store:
                 (at, min(at + _PART_OF_COPY, size) - 1) for at in range(0, size, _PART_OF_COPY)
             )
             self._in_parts(
-                target,
-                lambda upload, part: self._s3.ask(
-                    "upload_part_copy",
-                    CopySource=copied,
-                    CopySourceRange=f"bytes={part[1][0]}-{part[1][1]}",
-                    PartNumber=part[0],
-                    **upload,
-                )["CopyPartResult"],
-                enumerate(spans, 1),
-                at_once=_COPIES_AT_ONCE,
+                target, partial(self._copy_part, copied), enumerate(spans, 1), _COPIES_AT_ONCE
             )
-        self._s3.ask("delete_object", Bucket=bucket, Key=key)
+        self._s3.ask("delete_object", **copied)
 
     def replace_end(
         self, path: str, start: int, end: bytes, read_head: Callable[[], bytes]
@@ -238,46 +219,38 @@ class S3Store:
         if start < _LEAST_PART:
             self.replace(path, read_head() + end)
             return
-        bucket, key = _object(path)
-        count = -(-start // _PART_OF_COPY)
+        copied, count = _place(path), -(-start // _PART_OF_COPY)
         spans = [
-            (number * start // count, (number + 1) * start // count) for number in range(count)
+            (number * start // count, (number + 1) * start // count - 1) for number in range(count)
         ]
 
-        def send(upload: Mapping[str, str], part: tuple[int, tuple[int, int] | None]) -> Any:
-            number, span = part
-            if span is None:
-                return self._s3.ask("upload_part", PartNumber=number, Body=end, **upload)
-            return self._s3.ask(
-                "upload_part_copy",
-                CopySource={"Bucket": bucket, "Key": key},
-                CopySourceRange=f"bytes={span[0]}-{span[1] - 1}",
-                PartNumber=number,
-                **upload,
-            )["CopyPartResult"]
+        def send(upload: Mapping[str, str], part: tuple[int, Any]) -> Any:
+            if part[1] is None:
+                return self._s3.ask("upload_part", PartNumber=part[0], Body=end, **upload)
+            return self._copy_part(copied, upload, part)
 
-        self._in_parts(path, send, enumerate([*spans, None], 1), at_once=_COPIES_AT_ONCE)
+        self._in_parts(path, send, enumerate([*spans, None], 1), _COPIES_AT_ONCE)
 
     def make_folder(self, path: str) -> None:
         """Make the empty object that stands for a folder."""
-        bucket, key = _split(path)
-        if key:
-            self._s3.write("put_object", Bucket=bucket, Key=_folder_prefix(key), Body=b"")
+        bucket, marker = _folder(path)
+        if marker:
+            self._s3.write("put_object", Bucket=bucket, Key=marker, Body=b"")
         elif not self.is_folder(path):
             raise FileNotFoundError(path)
 
     def is_folder(self, path: str) -> bool:
         """Whether objects lie below this name, or it is an existing bucket's."""
-        bucket, key = _split(path)
+        bucket, prefix = _folder(path)
         try:
-            return any(True for _ in self._list(bucket, _folder_prefix(key), at_most=1)) or not key
+            return any(True for _ in self._list(bucket, prefix, at_most=1)) or not prefix
         except FileNotFoundError:
             return False
 
     def children(self, path: str) -> Iterator[tuple[str, bool]]:
         """(name, is a folder) of what lies directly in a folder; FileNotFoundError without one."""
-        bucket, key = _split(path)
-        prefix, is_there = _folder_prefix(key), not key
+        bucket, prefix = _folder(path)
+        is_there = not prefix
         for found in self._list(bucket, prefix, one_level=True):
             is_there = True
             if name := _name_below(found, prefix):
@@ -287,34 +260,30 @@ class S3Store:
 
     def list_folder(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(name, bytes, modified ms) of what lies directly in a folder; folders have -1 bytes."""
-        bucket, key = _split(path)
-        prefix = _folder_prefix(key)
+        bucket, prefix = _folder(path)
         for found in self._list(bucket, prefix, one_level=True):
             if name := _name_below(found, prefix):
                 yield name, -1 if found.is_folder else found.size, found.modified_ms
 
     def walk(self, path: str) -> Iterator[tuple[str, int, int]]:
         """(path, bytes, modified ms) of every object below a folder."""
-        bucket, key = _split(path)
-        prefix = _folder_prefix(key)
+        bucket, prefix = _folder(path)
         yield from _files(path, prefix, self._list(bucket, prefix))
 
     def list_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
         """(path, bytes, modified ms) as of `walk`; None where one request tells not all."""
-        bucket, key = _split(path)
-        prefix = _folder_prefix(key)
+        bucket, prefix = _folder(path)
         found = list(self._list(bucket, prefix, at_most=_LISTED_AT_ONCE))
         return None if len(found) == _LISTED_AT_ONCE else list(_files(path, prefix, found))
 
     def unfinished_uploads(self, path: str) -> Iterator[UnfinishedUpload]:
         """What was begun below a folder, and neither ended nor taken back."""
-        bucket, key = _split(path)
-        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": _folder_prefix(key)}
+        bucket, prefix = _folder(path)
+        asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
         while True:
             page = self._s3.ask("list_multipart_uploads", **asked)
             for each in page.get("Uploads", ()):
-                tail, begun = each["Key"][len(asked["Prefix"]) :], each["Initiated"]
-                at = f"{path.rstrip('/')}/{tail}"
+                at, begun = _path_below(path, prefix, each["Key"]), each["Initiated"]
                 yield UnfinishedUpload(at, each["UploadId"], int(begun.timestamp() * 1000))
             if not page.get("IsTruncated"):
                 return
@@ -323,11 +292,9 @@ class S3Store:
 
     def abort_upload(self, upload: UnfinishedUpload) -> None:
         """Remove what was sent; nothing happens where it is gone."""
-        bucket, key = _object(upload.path)
+        place = _place(upload.path)
         with contextlib.suppress(FileNotFoundError):
-            self._s3.ask(
-                "abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload.upload_id
-            )
+            self._s3.ask("abort_multipart_upload", **place, UploadId=upload.upload_id)
 
     # -- parts -----------------------------------------------------------------------------------
 
@@ -378,14 +345,14 @@ class S3Store:
             listed = {"Objects": [{"Key": key} for key in some], "Quiet": True}
             try:
                 answer = self._s3.ask("delete_objects", Bucket=bucket, Delete=listed)
+            except FileNotFoundError:
+                raise
             except Exception as error:
-                if code_of(error) not in _ONE_BY_ONE:
-                    if isinstance(error, FileNotFoundError):
-                        raise
-                    yield from ((key, error) for key in some)
-                    continue
                 # Not every store knows the request, and a policy may forbid it.
-                alone += some
+                if code_of(error) in _ONE_BY_ONE:
+                    alone += some
+                else:
+                    yield from ((key, error) for key in some)
                 continue
             for failed in answer.get("Errors", ()):
                 if failed.get("Code") != "NoSuchKey":
@@ -406,9 +373,8 @@ class S3Store:
         return None
 
     def _put(self, path: str, data: bytes, **condition: str) -> None:
-        bucket, key = _object(path)
         if len(data) < _LARGEST_PUT:
-            self._s3.write("put_object", Bucket=bucket, Key=key, Body=data, **condition)
+            self._s3.write("put_object", **_place(path), Body=data, **condition)
             return
         view = memoryview(data)
         parts = (
@@ -423,21 +389,33 @@ class S3Store:
         def put(upload: Mapping[str, str], part: tuple[int, Callable[[], bytes]]) -> Any:
             return self._s3.ask("upload_part", PartNumber=part[0], Body=part[1](), **upload)
 
-        self._in_parts(path, put, parts, at_once=_PARTS_AT_ONCE, **condition)
+        self._in_parts(path, put, parts, _PARTS_AT_ONCE, **condition)
+
+    def _copy_part(
+        self, copied: Mapping[str, str], upload: Mapping[str, str], part: tuple[int, Any]
+    ) -> Any:
+        """Let the store copy the bytes from the first to the last of a part's span."""
+        number, (first, last) = part
+        return self._s3.ask(
+            "upload_part_copy",
+            CopySource=copied,
+            CopySourceRange=f"bytes={first}-{last}",
+            PartNumber=number,
+            **upload,
+        )["CopyPartResult"]
 
     def _in_parts(
         self,
         path: str,
         send: Callable[[Mapping[str, str], Any], Mapping[str, Any]],
         parts: Iterator[tuple[int, Any]],
-        *,
         at_once: int,
         **condition: str,
     ) -> None:
         """Make an object of parts; what was sent is taken back where one cannot be."""
-        bucket, key = _object(path)
-        begun = self._s3.write("create_multipart_upload", Bucket=bucket, Key=key)
-        upload = {"Bucket": bucket, "Key": key, "UploadId": begun["UploadId"]}
+        place = _place(path)
+        begun = self._s3.write("create_multipart_upload", **place)
+        upload = {**place, "UploadId": begun["UploadId"]}
         try:
             made = in_threads(
                 lambda part: {"PartNumber": part[0], "ETag": send(upload, part)["ETag"]},
@@ -474,16 +452,27 @@ def _object(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _folder_prefix(key: str) -> str:
-    return f"{key}/" if key else ""
+def _place(path: str) -> dict[str, str]:
+    """The object that `_object` finds, as a request names it."""
+    bucket, key = _object(path)
+    return {"Bucket": bucket, "Key": key}
+
+
+def _folder(path: str) -> tuple[str, str]:
+    """The bucket, and what the keys of all that lies in a folder begin with."""
+    bucket, key = _split(path)
+    return bucket, f"{key}/" if key else ""
 
 
 def _files(path: str, prefix: str, found: Iterable[_Found]) -> Iterator[tuple[str, int, int]]:
     """The files among what lies below a folder: markers of folders are none."""
     for each in found:
         if not each.key.endswith("/"):
-            tail = each.key[len(prefix) :]
-            yield f"{path.rstrip('/')}/{tail}", each.size, each.modified_ms
+            yield _path_below(path, prefix, each.key), each.size, each.modified_ms
+
+
+def _path_below(path: str, prefix: str, key: str) -> str:
+    return f"{path.rstrip('/')}/{key[len(prefix) :]}"
 
 
 def _name_below(found: _Found, prefix: str) -> str:
@@ -491,12 +480,6 @@ def _name_below(found: _Found, prefix: str) -> str:
     return tail[:-1] if found.is_folder else tail
 
 
-@contextlib.contextmanager
-def _taken_as_existing(path: str) -> Iterator[None]:
-    """FileExistsError for what the store calls a condition that does not hold."""
-    try:
-        yield
-    except Exception as error:
-        if code_of(error) in _TAKEN:
-            raise FileExistsError(path) from None
-        raise
+def _is_taken(error: Exception) -> bool:
+    """Whether the store says that a condition does not hold."""
+    return code_of(error) in _TAKEN

@@ -95,11 +95,8 @@ class S3Client:
         """Return the answer to a request that makes an object, with what is set for all of them."""
         return self.ask(method, **self._upload, **given)
 
-    def get(
-        self, *, bucket: str, key: str, span: str | None = None
-    ) -> tuple[bytes, Mapping[str, Any]]:
+    def get(self, **asked: str) -> tuple[bytes, Mapping[str, Any]]:
         """Return the bytes of an object or of a range of it (``bytes=0-9``), and the answer."""
-        asked = {"Bucket": bucket, "Key": key} | ({"Range": span} if span else {})
 
         def get() -> tuple[bytes, Mapping[str, Any]]:
             answer = self._client.get_object(**asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
@@ -161,6 +162,19 @@ class ListsAtOnce(Protocol):
 
     def list_at_once(self, path: str) -> list[tuple[str, int, int]] | None:
         """(path, bytes, modified ms) as of `Store.walk`; None where one request tells not all."""
+
+
+@contextmanager
+def raised_as(
+    kind: type[OSError], path: str, means_it: Callable[[Exception], bool]
+) -> Iterator[None]:
+    """Raise an error of this kind for what a driver raises of a path, where that means the same."""
+    try:
+        yield
+    except Exception as error:
+        if means_it(error):
+            raise kind(path) from None
+        raise
 
 
 class Stores(Protocol):

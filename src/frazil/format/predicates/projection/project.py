@@ -45,6 +45,7 @@ from frazil.format.predicates.expressions import (
     StartsWith,
     all_of,
     any_of,
+    push_down_not,
     with_leaves,
     with_ref,
 )
@@ -105,17 +106,10 @@ def _inclusive_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Express
     transform, source = field.transform, node.bound_ref
     if isinstance(transform, IdentityTransform) or isinstance(node, IsNull):
         return with_ref(node, ref)
-    projected: Expression | None = None
-    if isinstance(transform, BucketTransform):
-        match node:
-            case Comparison(op=Op.EQ, literal=literal):
-                projected = in_values(ref, [transform.apply(source.type, literal)])
-            case In(values=values):
-                projected = in_values(ref, _transformed_values(transform, node, values))
-    elif isinstance(transform, TruncateTransform) and isinstance(source.type, _TEXTS):
+    if isinstance(transform, TruncateTransform) and isinstance(source.type, _TEXTS):
         projected = project_prefix_inclusive(node, ref, transform.width)
     else:
-        projected = project_step_inclusive(node, ref, step_of(transform, source.type))
+        projected = _project_value(node, source.type, ref, transform)
     if projected is not None:
         return projected
     return NotNull(ref) if rejects_null(node) else AlwaysTrue()
@@ -125,22 +119,28 @@ def _strict_leaf(node: Leaf, field: PartitionField, ref: BoundRef) -> Expression
     transform, source = field.transform, node.bound_ref
     if isinstance(transform, IdentityTransform) or isinstance(node, IsNull | NotNull):
         return with_ref(node, ref)
-    projected: Expression | None = None
-    if isinstance(transform, BucketTransform):
-        match node:
-            case Comparison(op=Op.NE, literal=literal):
-                projected = not_in_values(ref, [transform.apply(source.type, literal)])
-            case NotIn(values=values):
-                projected = not_in_values(ref, _transformed_values(transform, node, values))
-    elif isinstance(transform, TruncateTransform) and isinstance(source.type, _TEXTS):
+    if isinstance(transform, TruncateTransform) and isinstance(source.type, _TEXTS):
         projected = project_prefix_strict(node, ref, transform.width)
     else:
-        projected = project_step_strict(node, ref, step_of(transform, source.type))
+        # Every row meets it in the partitions of which none may have a row that meets its negation.
+        others = _project_value(node.negation(), source.type, ref, transform)
+        projected = None if others is None else push_down_not(others.negation())
     return AlwaysFalse() if projected is None else projected
 
 
-def _transformed_values(transform: Transform, node: Leaf, values: Iterable[Any]) -> set[Any]:
-    return {transform.apply(node.bound_ref.type, value) for value in values}
+def _project_value(
+    node: Expression, source_type: IcebergType, ref: BoundRef, transform: Transform
+) -> Expression | None:
+    """The inclusive projection of a comparison, or None where it says no more than NOT NULL."""
+    if not isinstance(transform, BucketTransform):
+        return project_step(node, ref, step_of(transform, source_type))
+    match node:
+        case Comparison(op=Op.EQ, literal=literal):
+            return in_values(ref, [transform.apply(source_type, literal)])
+        case In(values=values):
+            return in_values(ref, {transform.apply(source_type, value) for value in values})
+        case _:
+            return None
 
 
 # -- steps -----------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def step_of(transform: Transform, source_type: IcebergType) -> Step:
     return Step(apply, 1, wraps_below=-count // 2, wrap=count)
 
 
-def project_step_inclusive(node: Leaf, ref: BoundRef, step: Step) -> Expression | None:
+def project_step(node: Expression, ref: BoundRef, step: Step) -> Expression | None:
     """The projection of a comparison, or None where it says no more than NOT NULL."""
     match node:
         case Comparison(op=Op.EQ, literal=literal):
@@ -238,33 +238,6 @@ def _wrapped_value(step: Step) -> Any:
     # Less than one width of values lies below the type's first step, so only one value wraps.
     assert step.wraps_below is not None
     return step.apply(step.wraps_below) + step.wrap
-
-
-def project_step_strict(node: Leaf, ref: BoundRef, step: Step) -> Expression | None:
-    """The strict projection of a comparison, or None where no partition is known to match."""
-    match node:
-        case Comparison(op=Op.NE, literal=literal):
-            return not_in_values(ref, step.stored_values(literal))
-        case NotIn(values=values):
-            return not_in_values(ref, _all_stored(step, values))
-        case Comparison(op=Op.LT, literal=literal):
-            return Comparison(Op.LT, ref, step.apply(literal))
-        case Comparison(op=Op.LE, literal=literal):
-            return Comparison(Op.LT, ref, step.value_after(literal))
-        case Comparison(op=Op.GT, literal=literal):
-            return _more_than(ref, step, step.apply(literal))
-        case Comparison(op=Op.GE, literal=literal):
-            return _more_than(ref, step, step.value_before(literal))
-        case _:
-            return None
-
-
-def _more_than(ref: BoundRef, step: Step, lowest: Any) -> Expression:
-    rounded_up = step.may_be_rounded_up and lowest < 0
-    above = Comparison(Op.GT, ref, lowest + 1 if rounded_up else lowest)
-    if step.wraps_below is None:
-        return above
-    return all_of([above, Comparison(Op.NE, ref, _wrapped_value(step))])
 
 
 def _all_stored(step: Step, values: Iterable[Any]) -> set[Any]:

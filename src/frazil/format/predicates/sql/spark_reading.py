@@ -187,10 +187,11 @@ def reads_alike(
         case "binary" | "fixed":
             return kinds == {LiteralKind.BINARY}
         case "date":
-            return _dates(kinds, values, time_zone)
+            return _wall_clocks(kinds, values, _DATE_TEXT, time_zone)
+        case "timestamp" if form.in_spark and form.zoned:
+            return _instants(kinds, values, None if listed else _ZONED_TEXT, time_zone)
         case "timestamp" if form.in_spark:
-            told = _instants if form.zoned else _wall_clocks
-            return told(kinds, values, listed=listed, time_zone=time_zone)
+            return _wall_clocks(kinds, values, None if listed else _MOMENT_TEXT, time_zone)
     match column_type:
         case DecimalType(precision=precision, scale=scale):
             if kinds == {LiteralKind.DOUBLE}:
@@ -235,33 +236,37 @@ def _fit_one_decimal(digits: Sequence[tuple[int, int]]) -> bool:
     return max(whole for whole, _ in digits) + max(scale for _, scale in digits) <= _MOST_DIGITS
 
 
-def _dates(kinds: set[LiteralKind], values: Sequence[Any], zone: str | tzinfo) -> bool:
+def _wall_clocks(
+    kinds: set[LiteralKind],
+    values: Sequence[Any],
+    text: re.Pattern[str] | None,
+    zone: str | tzinfo,
+) -> bool:
+    """`text`: what strings must be to be read alike; None where none are."""
     if kinds == {LiteralKind.STRING}:
-        return all(map(_DATE_TEXT.fullmatch, values))
+        return text is not None and all(map(text.fullmatch, values))
     if kinds == {LiteralKind.TIMESTAMP}:
+        # Spark compares instants: the column's times are taken for times of the session's zone.
         return all(_is_steady(value, zone) for value in values)
     return kinds in ({LiteralKind.DATE}, {LiteralKind.TIMESTAMP_NTZ})
 
 
-def _wall_clocks(
-    kinds: set[LiteralKind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
-) -> bool:
-    if kinds == {LiteralKind.STRING}:
-        return not listed and all(map(_MOMENT_TEXT.fullmatch, values))
-    if kinds == {LiteralKind.TIMESTAMP}:
-        # Spark compares instants: the column's times are taken for times of the session's zone.
-        return all(_is_steady(value, time_zone) for value in values)
-    return kinds in ({LiteralKind.DATE}, {LiteralKind.TIMESTAMP_NTZ})
-
-
 def _instants(
-    kinds: set[LiteralKind], values: Sequence[Any], *, listed: bool, time_zone: str | tzinfo
+    kinds: set[LiteralKind],
+    values: Sequence[Any],
+    text: re.Pattern[str] | None,
+    zone: str | tzinfo,
 ) -> bool:
+    """`text`: as of `_wall_clocks`."""
     if kinds == {LiteralKind.STRING}:
-        fits = not listed and all(map(_ZONED_TEXT.fullmatch, values))
-        return fits and all(_is_sure(value, time_zone) for value in values)
-    one_kind = kinds in ({LiteralKind.DATE}, {LiteralKind.TIMESTAMP}, {LiteralKind.TIMESTAMP_NTZ})
-    return one_kind and all(_is_sure(value, time_zone) for value in values)
+        is_alike = text is not None and all(map(text.fullmatch, values))
+    else:
+        is_alike = kinds in (
+            {LiteralKind.DATE},
+            {LiteralKind.TIMESTAMP},
+            {LiteralKind.TIMESTAMP_NTZ},
+        )
+    return is_alike and all(_is_sure(value, zone) for value in values)
 
 
 def _has_offset(value: Any) -> bool:
@@ -270,11 +275,15 @@ def _has_offset(value: Any) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None
 
 
-def _wall_time(value: Any) -> datetime:
+def _wall_time(value: Any) -> datetime | None:
+    """The time that is written; None where Python has no such."""
     if isinstance(value, TypedText):
         value = value.text
     if isinstance(value, str):
-        return datetime.fromisoformat(value).replace(tzinfo=None)
+        try:
+            return datetime.fromisoformat(value).replace(tzinfo=None)
+        except ValueError:
+            return None
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
     assert isinstance(value, date)
@@ -285,11 +294,8 @@ def _is_sure(value: Any, time_zone: str | tzinfo) -> bool:
     """Whether Java and Python place a time of the zone on the same instant."""
     if _has_offset(value):
         return True
-    try:
-        wall = _wall_time(value)
-    except ValueError:
-        return False
-    return wall.year >= _FIRST_SURE_YEAR or _is_fixed(time_zone)
+    wall = _wall_time(value)
+    return wall is not None and (wall.year >= _FIRST_SURE_YEAR or _is_fixed(time_zone))
 
 
 def _is_steady(value: Any, time_zone: str | tzinfo) -> bool:
@@ -298,11 +304,8 @@ def _is_steady(value: Any, time_zone: str | tzinfo) -> bool:
         return False
     if _is_fixed(time_zone):
         return True
-    try:
-        wall = _wall_time(value)
-    except ValueError:
-        return False
-    if wall.year < _FIRST_SURE_YEAR:
+    wall = _wall_time(value)
+    if wall is None or wall.year < _FIRST_SURE_YEAR:
         return False
     zone = zone_of(time_zone)
     seconds = int((wall - _EPOCH).total_seconds())

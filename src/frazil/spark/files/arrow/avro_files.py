@@ -11,7 +11,8 @@ import pyarrow as pa
 from fastavro.read import BLOCK_READERS
 
 from frazil.errors import InvalidDataFileError, UnsupportedError
-from frazil.spark.files.layout.footers import FooterColumn
+from frazil.spark.files.layout.footers import columns_of_arrow
+from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, field_id_metadata
 
 _BATCH: Final = 8192
 
@@ -32,10 +33,7 @@ class AvroFile:
             raise InvalidDataFileError("the Avro schema of a data file is a record", file=path)
         self._named: dict[str, Any] = {}
         self._type = self._arrow_struct(schema)
-        self.columns: tuple[FooterColumn, ...] = tuple(
-            self._column(field["name"], field.get("field-id"), field["type"])
-            for field in schema["fields"]
-        )
+        self.columns = columns_of_arrow(pa.schema(list(self._type)), PARQUET_FIELD_ID)
 
     def batches(self) -> Iterator[pa.StructArray]:
         """The rows in order, some thousands at a time, as structs of all columns."""
@@ -51,35 +49,15 @@ class AvroFile:
                     f"the Avro file is damaged: {e}", file=self._path
                 ) from None
 
-    def _column(self, name: str, field_id: int | None, schema: Any) -> FooterColumn:
-        schema = self._resolve(schema)
-        kind = schema["type"] if isinstance(schema, Mapping) else schema
-        if kind == "record":
-            children = tuple(
-                self._column(f["name"], f.get("field-id"), f["type"]) for f in schema["fields"]
-            )
-            return FooterColumn(name, field_id, "struct", children)
-        if kind == "array" and schema.get("logicalType") == "map":
-            key, value = self._resolve(schema["items"])["fields"]
-            parts = (
-                self._column("key", key.get("field-id"), key["type"]),
-                self._column("value", value.get("field-id"), value["type"]),
-            )
-            return FooterColumn(name, field_id, "map", parts)
-        if kind == "array":
-            element = self._column("element", schema.get("element-id"), schema["items"])
-            return FooterColumn(name, field_id, "list", (element,))
-        if kind == "map":
-            parts = (
-                FooterColumn("key", schema.get("key-id"), "string"),
-                self._column("value", schema.get("value-id"), schema["values"]),
-            )
-            return FooterColumn(name, field_id, "map", parts)
-        return FooterColumn(name, field_id, str(self._arrow(schema)))
-
     def _arrow_struct(self, schema: Mapping[str, Any]) -> pa.DataType:
         self._remember(schema)
-        return pa.struct([pa.field(f["name"], self._arrow(f["type"])) for f in schema["fields"]])
+        return pa.struct(
+            [self._field(f["name"], f.get("field-id"), f["type"]) for f in schema["fields"]]
+        )
+
+    def _field(self, name: str, field_id: Any, schema: Any) -> pa.Field:
+        metadata = field_id_metadata(field_id) if isinstance(field_id, int) else None
+        return pa.field(name, self._arrow(schema), metadata=metadata)
 
     def _arrow(self, schema: Any) -> pa.DataType:
         schema = self._resolve(schema)
@@ -92,11 +70,17 @@ class AvroFile:
             return self._arrow_struct(schema)
         if kind == "array" and logical == "map":
             key, value = self._resolve(schema["items"])["fields"]
-            return pa.map_(self._arrow(key["type"]), self._arrow(value["type"]))
+            return pa.map_(
+                self._field("key", key.get("field-id"), key["type"]).with_nullable(False),
+                self._field("value", value.get("field-id"), value["type"]),
+            )
         if kind == "array":
-            return pa.list_(self._arrow(schema["items"]))
+            return pa.list_(self._field("element", schema.get("element-id"), schema["items"]))
         if kind == "map":
-            return pa.map_(pa.string(), self._arrow(schema["values"]))
+            return pa.map_(
+                self._field("key", schema.get("key-id"), "string").with_nullable(False),
+                self._field("value", schema.get("value-id"), schema["values"]),
+            )
         if logical == "decimal":
             return pa.decimal128(schema["precision"], schema.get("scale", 0))
         if logical == "uuid":

@@ -82,7 +82,11 @@ def read_batches(
         if not has_ids(columns):
             columns = with_ids(columns, table.mapping, table.fields)
         places = {column.field_id: place for place, column in enumerate(columns)}
-        wanted = [_place_of(item, places) for item in fields]
+        # A stored column of an unknown field is ignored (rule 259).
+        wanted = [
+            None if isinstance(item.field_type, I.UnknownType) else places.get(item.field_id)
+            for item in fields
+        ]
         stored = sorted({place for place in wanted if place is not None})
         position = 0
         for arrays in batches(stored):
@@ -125,11 +129,6 @@ def _open(io: FileIO, path: str, file_format: str) -> Iterator[Opened]:
         raise InvalidDataFileError(
             f"the {file_format} file cannot be read: {error}", file=path
         ) from None
-
-
-def _place_of(item: I.NestedField, places: Mapping[int | None, int]) -> int | None:
-    # A stored column of an unknown field is ignored (rule 259).
-    return None if isinstance(item.field_type, I.UnknownType) else places.get(item.field_id)
 
 
 def _column(

@@ -16,7 +16,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil.errors import FrazilError, InvalidDataFileError, MissingFileError
-from frazil.spark.files.footer_input import footer_input
 from frazil.storage.caches import BoundedCache, Sized
 from frazil.storage.files import FileIO, local_path
 from frazil.storage.parquet.field_ids import PARQUET_FIELD_ID, stored_field_id
@@ -65,26 +64,13 @@ class FileFacts:
         return has_ids(self.columns)
 
 
-class FactsCache:
-    """Facts by path, in a cache that is bounded in bytes; files of one layout share its columns."""
-
-    def __init__(self, kept: BoundedCache[FileFacts]) -> None:
-        self._kept = kept
-
-    def known_facts(self, paths: Sequence[str]) -> dict[str, FileFacts]:
-        """The facts of those paths that are kept."""
-        found = ((path, self._kept.get(path)) for path in paths)
-        return {path: facts for path, facts in found if facts is not None}
-
-    def keep(self, facts: Mapping[str, FileFacts]) -> None:
-        """Remember facts; those that were not used for longest make room."""
-        for path, each in facts.items():
-            self._kept.change(path, partial(self._share, each))
-
-    def _share(self, facts: FileFacts, _: FileFacts | None) -> Sized[FileFacts]:
-        columns = self._kept.shared_part(facts.columns)
-        size = _BYTES_PER_COLUMN * _column_count(columns)
-        return Sized(replace(facts, columns=columns), _BYTES_PER_FILE, ((columns, size),))
+def _shared_facts(
+    kept: BoundedCache[FileFacts], facts: FileFacts, _: FileFacts | None
+) -> Sized[FileFacts]:
+    """Facts as they are kept: files of one layout share its columns."""
+    columns = kept.shared_part(facts.columns)
+    size = _BYTES_PER_COLUMN * _column_count(columns)
+    return Sized(replace(facts, columns=columns), _BYTES_PER_FILE, ((columns, size),))
 
 
 def _column_count(columns: Sequence[FooterColumn]) -> int:
@@ -122,14 +108,15 @@ def sampled_facts(
 def _facts(
     io: FileIO, paths: Sequence[str], read: Callable[[str], FileFacts | None]
 ) -> dict[str, FileFacts]:
-    kept = FactsCache(io.caches["footers"])
-    facts = kept.known_facts(paths)
+    kept: BoundedCache[FileFacts] = io.caches["footers"]
+    facts = {path: known for path in paths if (known := kept.get(path)) is not None}
     unknown = [path for path in dict.fromkeys(paths) if path not in facts]
     if not unknown:
         return facts
     results = in_threads(read, unknown, threads=WAITING_THREADS, name="frazil-footers")
     found = {path: known for path, known in zip(unknown, results, strict=True) if known is not None}
-    kept.keep(found)
+    for path, known in found.items():
+        kept.change(path, partial(_shared_facts, kept, known))
     return {**facts, **found}
 
 
@@ -141,7 +128,7 @@ def read_facts(io: FileIO, path: str, size: int | None = None) -> FileFacts:
     """
     if size is not None and local_path(path) is None:
         failures = (FrazilError, pa.ArrowException, OSError, ValueError)
-        with suppress(*failures), footer_input(io, path, size) as stream:
+        with suppress(*failures), io.open_footer(path, size) as stream:
             metadata = read_description(stream)
             return FileFacts(size, metadata.num_rows, columns_of_parquet(metadata.schema))
     try:

@@ -79,9 +79,8 @@ def layout_of(
         return Layout(Reader.ARROW, resolved, missing)
     if has_ids:
         return Layout(Reader.BY_ID, resolved, missing)
-    names = [column.name.lower() for column in columns]
-    clear = len(set(names)) == len(names) and all(_clear_names(column) for column in columns)
-    return Layout(Reader.BY_NAME if clear else Reader.ARROW, resolved, missing)
+    reader = Reader.BY_NAME if _have_clear_names(columns) else Reader.ARROW
+    return Layout(reader, resolved, missing)
 
 
 def with_ids(
@@ -96,7 +95,7 @@ def with_ids(
             of the table's.
     """
     if mapping is not None:
-        return tuple(_map_column(column, mapping, ()) for column in columns)
+        return tuple(_map_column(column, mapping, (column.name,)) for column in columns)
     fields = {field.field_id: field for field in table_fields}
     return tuple(
         _positional(column, position, fields.get(position))
@@ -119,22 +118,13 @@ def names_of_columns(
     return names
 
 
-def _map_column(
-    column: FooterColumn, mapping: NameMapping, parents: tuple[str, ...]
-) -> FooterColumn:
-    path = (*parents, column.name)
+def _map_column(column: FooterColumn, mapping: NameMapping, path: tuple[str, ...]) -> FooterColumn:
+    """The column with its ids; `path`: its names in the mapping, from the top down."""
     children = tuple(
-        _map_column(replace(child, name=part), mapping, path)
+        _map_column(child, mapping, (*path, part))
         for child, part in zip(column.children, _parts(column), strict=True)
     )
-    return replace(
-        column,
-        field_id=mapping.field_id(path),
-        children=tuple(
-            replace(child, name=original.name)
-            for child, original in zip(children, column.children, strict=True)
-        ),
-    )
+    return replace(column, field_id=mapping.field_id(path), children=children)
 
 
 def _parts(column: FooterColumn) -> tuple[str, ...]:
@@ -167,9 +157,10 @@ def _by_names(column: FooterColumn, field_type: I.IcebergType) -> FooterColumn:
     return replace(column, children=tuple(children))
 
 
-def _clear_names(column: FooterColumn) -> bool:
-    names = [child.name.lower() for child in column.children]
-    return len(set(names)) == len(names) and all(_clear_names(child) for child in column.children)
+def _have_clear_names(columns: Sequence[FooterColumn]) -> bool:
+    """Whether no two columns beside each other, at any depth, have one name in whatever case."""
+    names = {column.name.lower() for column in columns}
+    return len(names) == len(columns) and all(_have_clear_names(c.children) for c in columns)
 
 
 def _fits(column: FooterColumn, field_type: I.IcebergType) -> bool:

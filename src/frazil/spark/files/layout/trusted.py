@@ -21,13 +21,13 @@ from typing import Final, TypeAlias
 import polars as pl
 from pyspark.sql import SparkSession
 
-from frazil.errors import ConfigurationError
 from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import NameMapping
 from frazil.planning.frames import column_of
 from frazil.spark.files.layout.layouts import Layout, Reader
 from frazil.spark.files.scan_names import columns_of_schema
+from frazil.spark.session.facts import word_of_setting
 from frazil.storage.locations import data_location
 
 FOOTERS_SETTING: Final = "frazil.read.footers"
@@ -50,10 +50,7 @@ def are_footers_asked(spark: SparkSession) -> bool:
     Raises:
         ConfigurationError: the setting is malformed.
     """
-    choice = str(spark.conf.get(FOOTERS_SETTING, "auto") or "auto").lower()
-    if choice not in ("auto", "always"):
-        raise ConfigurationError(f"{FOOTERS_SETTING} is {choice!r}: it must be auto or always")
-    return choice == "always"
+    return word_of_setting(spark, FOOTERS_SETTING, "auto", "always") == "always"
 
 
 def trusted_layout(metadata: TableMetadata) -> Layout:

@@ -29,7 +29,7 @@ from frazil.spark.files.parquet.s3a import (
     scheme_of_whole_reads,
 )
 from frazil.spark.session.by_session import BySession
-from frazil.spark.session.facts import is_connect
+from frazil.spark.session.facts import is_connect, word_of_setting
 from frazil.spark.session.hidden_options import (
     check_redaction,
     give_to_reader,
@@ -225,12 +225,7 @@ def _of_store(credential: StorageCredential | None, path: str) -> StorageCredent
 
 
 def _credentials_choice(spark: SparkSession) -> str:
-    choice = str(spark.conf.get(CREDENTIALS_SETTING, "catalog") or "catalog").lower()
-    if choice not in ("catalog", "session"):
-        raise ConfigurationError(
-            f"{CREDENTIALS_SETTING} is {choice!r}: it must be catalog or session"
-        )
-    return choice
+    return word_of_setting(spark, CREDENTIALS_SETTING, "catalog", "session")
 
 
 def _refusal(given: list[tuple[StorageCredential, list[str]]], why: str) -> UnsupportedError:

@@ -26,16 +26,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from frazil.errors import ConfigurationError
 from frazil.spark.abilities import class_named, module_named, number_of_rows_column
 from frazil.spark.files.parquet.access import WHOLE_SETTING, SparkAccess, reading_access
-from frazil.spark.files.parquet.file_lists import MANAGER_SETTING, names_manager
 from frazil.spark.files.parquet.locations import spark_path
 from frazil.spark.files.scan_names import ROW_INDEX_NAME
 from frazil.spark.gateway_errors import Py4JError
 from frazil.spark.session import costs
 from frazil.spark.session.by_session import BySession
-from frazil.spark.session.facts import is_connect, temporary_settings
+from frazil.spark.session.facts import is_connect, temporary_settings, word_of_setting
 from frazil.spark.session.scratch import is_scratch_local, scratch_folder
 from frazil.storage.caches import BoundedCache
 from frazil.storage.files import FileIO
@@ -51,6 +49,14 @@ POSITION: Final = "_frazil_pos"
 
 METADATA_COLUMN: Final = "_metadata"
 """Spark's hidden column of what it knows of a row's file."""
+
+MANAGER_SETTING: Final = "spark.sql.streaming.checkpointFileManagerClass"
+"""Session setting of Spark: what keeps the lists of files of its streams."""
+
+_FOR_LOCAL_DISKS: Final = (
+    "FileContextBasedCheckpointFileManager",
+    "FileSystemBasedCheckpointFileManager",
+)
 
 _IGNORE_LOG: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 _DISCOVERY_THRESHOLD: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -203,6 +209,7 @@ def read_parquet(
     largest = int(files["size"].cast(pl.Int64).max() or 0)  # type: ignore[arg-type]
     access = reading_access(files["path"], spark, io, largest=largest)
     located = files.with_columns(access.paths)
+    index = _RESERVED_INDEX if is_reserved else _METADATA_INDEX
     ordinal: Callable[[], Column]
     place: RowPlace | None
     if _use_log(spark, table_location):
@@ -210,24 +217,15 @@ def read_parquet(
             spark, located, schema, access, io=io, table_location=table_location
         )
         data = with_size_of_rows(data, rows)
-        ordinal, place = partial(_log_ordinal, data), RowPlace(_LOG_ORDINAL, _position(is_reserved))
+        ordinal, place = partial(_log_ordinal, data), RowPlace(_LOG_ORDINAL, index)
     else:
         data, ordinal = _read_through_paths(spark, located, schema, access)
         place = None
     if len(files) == 1:
         only = f"{files['ordinal'][0]}L"
-        ordinal, place = partial(F.expr, only), RowPlace(only, _position(is_reserved), True)
-    return ParquetScan(data, ordinal, _position_of(data, is_reserved), place)
-
-
-def _position(is_reserved: bool) -> str:
-    return _RESERVED_INDEX if is_reserved else _METADATA_INDEX
-
-
-def _position_of(data: DataFrame, is_reserved: bool) -> Callable[[], Column]:
-    if is_reserved:
-        return lambda: F.expr(_RESERVED_INDEX)
-    return partial(_metadata, data, "row_index")
+        ordinal, place = partial(F.expr, only), RowPlace(only, index, True)
+    position = partial(F.expr, index) if is_reserved else partial(_metadata, data, "row_index")
+    return ParquetScan(data, ordinal, position, place)
 
 
 def _metadata(data: DataFrame, field: str) -> Column:
@@ -239,25 +237,41 @@ def _log_ordinal(data: DataFrame) -> Column:
 
 
 def _use_log(spark: SparkSession, table_location: str) -> bool:
-    choice = str(spark.conf.get(FILE_LOG_SETTING, "auto") or "auto").lower()
-    if choice not in ("auto", "always", "never"):
-        raise ConfigurationError(
-            f"{FILE_LOG_SETTING} is {choice!r}: it must be auto, always or never"
-        )
+    choice = word_of_setting(spark, FILE_LOG_SETTING, "auto", "always", "never")
     if choice == "auto":
         if str(spark.conf.get(_IGNORE_LOG, "false")).lower() == "true":
             return False
         # Such a manager may know no local disk, and Spark reads the log by it.
-        return not (names_manager(spark) and is_scratch_local(spark, table_location))
+        return not (_names_manager(spark) and is_scratch_local(spark, table_location))
     return choice == "always"
 
 
+def _names_manager(spark: SparkSession) -> bool:
+    """Whether the session keeps lists of files by something that may know no local disk."""
+    manager = spark.conf.get(MANAGER_SETTING, None) or ""
+    return bool(manager) and manager.rpartition(".")[2] not in _FOR_LOCAL_DISKS
+
+
+def session_of_lists(spark: SparkSession) -> Any:
+    """Return a session of the virtual machine that keeps lists of files on the driver's disk."""
+    session: Any = spark
+    if not _names_manager(spark):
+        return session._jsparkSession
+    return _PLAIN.get_or_make(spark, _plain_session)
+
+
+def _plain_session(spark: SparkSession) -> Any:
+    session: Any = spark
+    made = session._jsparkSession.newSession()
+    made.conf().unset(MANAGER_SETTING)
+    return made
+
+
+_PLAIN: Final = BySession[Any]()
+
+
 def _use_reserved_name(spark: SparkSession, file_count: int) -> bool:
-    choice = str(spark.conf.get(ROW_NUMBERS_SETTING, "auto") or "auto").lower()
-    if choice not in ("auto", "reserved", "metadata"):
-        raise ConfigurationError(
-            f"{ROW_NUMBERS_SETTING} is {choice!r}: it must be auto, reserved or metadata"
-        )
+    choice = word_of_setting(spark, ROW_NUMBERS_SETTING, "auto", "reserved", "metadata")
     if choice == "auto":
         # Spark refuses both names in one scan, which it sees where it cannot narrow `_metadata` to
         # the fields in use. A scan of one file needs no `_metadata`.

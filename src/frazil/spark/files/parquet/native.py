@@ -14,6 +14,8 @@ from pyspark.sql import types as S
 from frazil.format import types as I
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import SparkForms, quote_name_always, spark_text
+from frazil.format.schema import Schema
+from frazil.spark.abilities import missing_ability_error, reads_variants
 from frazil.spark.files.arrow.convert import is_scanned, scan_type
 from frazil.spark.files.floats import holds_floats, not_pushed
 from frazil.spark.files.layout.footers import FooterColumn
@@ -25,8 +27,9 @@ from frazil.spark.files.parquet.file_log import (
     RowPlace,
     read_parquet,
 )
-from frazil.spark.files.parquet.variant_files import check_variants
-from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport
+from frazil.spark.session.by_session import BySession
+from frazil.spark.session.facts import is_connect
+from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport, with_fields_made
 from frazil.storage.files import FileIO
 
 EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
@@ -201,6 +204,31 @@ def scan_by_name(
     return _scan(context, files, S.StructType(stored), wanted, names, found_by_name=held)
 
 
+_READS_VARIANTS: Final = BySession[bool]()
+
+
+def check_variants(spark: SparkSession, schema: Schema) -> None:
+    """Check that Spark knows the files of a table: else its reader reads no column of them.
+
+    Raises:
+        UnsupportedError: they have variants, which this Spark does not know.
+    """
+    fields = schema.fields_by_id.values()
+    if not any(isinstance(field.field_type, I.VariantType) for field in fields):
+        return
+    if not _READS_VARIANTS.get_or_make(spark, _reads_variants):
+        raise missing_ability_error(
+            "reader of Parquet files with columns of the type variant",
+            since="4.1",
+            instead="keep such columns out of the table",
+        )
+
+
+def _reads_variants(spark: SparkSession) -> bool:
+    # A server of Connect tells nothing of that; there Spark's own error is raised.
+    return is_connect(spark) or reads_variants(spark._jvm)
+
+
 def default_text(field: I.NestedField, support: SparkTypeSupport) -> str | None:
     """SQL text of a field's initial default in the scan's type; None where there is none."""
     if field.initial_default is None or field.field_type.is_nested:
@@ -308,34 +336,12 @@ def _with_own_names(data_type: S.DataType) -> S.DataType:
     The cast to the result's names stays in the plan, and Spark does not look through it for the
     parts that a query takes.
     """
-    match data_type:
-        case S.StructType(fields=fields):
-            return S.StructType(
-                [
-                    S.StructField(
-                        f"{f.name} (scanned)", _with_own_names(f.dataType), f.nullable, f.metadata
-                    )
-                    for f in fields
-                ]
-            )
-        case S.ArrayType(elementType=element, containsNull=nullable):
-            return S.ArrayType(_with_own_names(element), nullable)
-        case S.MapType(keyType=key, valueType=value, valueContainsNull=nullable):
-            return S.MapType(_with_own_names(key), _with_own_names(value), nullable)
-        case _:
-            return data_type
+    return with_fields_made(
+        data_type,
+        lambda f, kind: S.StructField(f"{f.name} (scanned)", kind, f.nullable, f.metadata),
+    )
 
 
 def _without_ids(data_type: S.DataType) -> S.DataType:
     """The same type; with ids in it, Spark would look for ids in the files."""
-    match data_type:
-        case S.StructType(fields=fields):
-            return S.StructType(
-                [S.StructField(f.name, _without_ids(f.dataType), f.nullable) for f in fields]
-            )
-        case S.ArrayType(elementType=element, containsNull=nullable):
-            return S.ArrayType(_without_ids(element), nullable)
-        case S.MapType(keyType=key, valueType=value, valueContainsNull=nullable):
-            return S.MapType(_without_ids(key), _without_ids(value), nullable)
-        case _:
-            return data_type
+    return with_fields_made(data_type, lambda f, kind: S.StructField(f.name, kind, f.nullable))

@@ -67,7 +67,11 @@ def align(
     given = [field for field in df.schema.fields if field.name not in beside]
     columns = alignment.columns(S.StructType(given), schema)
     df = _with_evaluation(df, alignment.left_out)
-    plain = [(column.source, column.field.name) for column in columns if column.is_plain]
+    plain = [
+        (column.source, column.field.name)
+        for column in columns
+        if column.given is not None and column.convert is None
+    ]
     if len(plain) == len(columns) and not beside:
         return select_with_metadata(df, plain, [column.metadata for column in columns])
     return df.select(*(column.as_column() for column in columns), *map(F.col, map(_quote, beside)))
@@ -90,11 +94,6 @@ class _Aligned:
     @property
     def metadata(self) -> dict[str, Any]:
         return {FIELD_ID_KEY: self.field.field_id}
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the values stay as they are."""
-        return self.given is not None and self.convert is None
 
     @property
     def source(self) -> str:
@@ -226,7 +225,7 @@ class _Alignment:
         self, source: S.StructType, target: I.StructType, path: str, *, nullable: bool
     ) -> Converter | None:
         found = self._by_name(source, f"{path}.")
-        parts: list[Converter] = []
+        parts: list[tuple[str, Converter]] = []
         changed = [f.name for f in source.fields] != [f.name for f in target.fields]
         for field in target.fields:
             place = f"{path}.{field.name}"
@@ -241,13 +240,13 @@ class _Alignment:
             unknown = isinstance(field.field_type, I.UnknownType)
             changed = changed or given is None or convert is not None or unknown
             if not unknown:
-                parts.append(_with_name(read, field.name))
+                parts.append((field.name, read))
         self._extra(found, f"{path}.", target.fields)
         if not changed:
             return None
 
         def rebuild(value: Column) -> Column:
-            built = F.struct(*(part(value) for part in parts))
+            built = F.struct(*(read(value).alias(name) for name, read in parts))
             return F.when(value.isNotNull(), built) if nullable else built
 
         return rebuild
@@ -421,10 +420,6 @@ def _part(name: str, convert: Converter | None) -> Converter:
 
 def _field_of(value: Callable[[], Column], name: str) -> Column:
     return value().getField(name)
-
-
-def _with_name(read: Converter, name: str) -> Converter:
-    return lambda value: read(value).alias(name)
 
 
 def _quote(name: str) -> str:

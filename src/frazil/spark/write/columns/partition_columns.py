@@ -194,31 +194,23 @@ def _truncate(source_type: I.IcebergType, value: Column, width: int) -> Column:
             return _truncated_number(value, width, "bigint", -(1 << 63))
         case I.DecimalType(precision=precision, scale=scale):
             if precision == _MOST_DIGITS:
-                truncated = _truncated_in_python(value, source_type, width)
+                # Spark would round their difference to fewer places.
+                kind = S.DecimalType(precision, scale)
+                truncate = partial(_truncated_decimal, width)
+                truncated = value_function(truncate, source_type, kind)(value)
                 is_lost = value.isNotNull() & truncated.isNull()
-                return F.when(is_lost, _stop_below_smallest(value, source_type, width)).otherwise(
-                    truncated
-                )
-            step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
-            truncated = value - F.pmod(value, step)
-            smallest = F.expr(decimal_text(negate(largest_of(precision, scale))))
-            return F.when(
-                truncated < smallest, _stop_below_smallest(value, source_type, width)
-            ).otherwise(truncated)
+            else:
+                step = F.expr(decimal_text(decimal_from_unscaled(width, scale)))
+                truncated = value - F.pmod(value, step)
+                is_lost = truncated < F.expr(decimal_text(negate(largest_of(precision, scale))))
+            stop = _stop_below_smallest(value, source_type, width)
+            return F.when(is_lost, stop).otherwise(truncated)
         case _:
             return F.substring(value, 1, width)
 
 
-def _truncated_in_python(value: Column, source_type: I.DecimalType, width: int) -> Column:
-    """Decimals of 38 digits, whose difference Spark would round to fewer places.
-
-    Null where the result has more digits.
-    """
-    kind = S.DecimalType(source_type.precision, source_type.scale)
-    return value_function(partial(_truncated_decimal, width), source_type, kind)(value)
-
-
 def _truncated_decimal(width: int, source_type: I.IcebergType, value: Decimal) -> Decimal | None:
+    """A truncated decimal; None where it has more digits than its type."""
     assert isinstance(source_type, I.DecimalType)
     truncated = TruncateTransform(width).apply(source_type, value)
     smallest = negate(largest_of(source_type.precision, source_type.scale))
