@@ -108,9 +108,9 @@ class Scan(OnDriver):
         self.snapshot: Snapshot | None = find_snapshot(
             metadata, snapshot_id=asked_id, as_of=as_of, ref=ref, text_zone=zone
         )
-        self.schema: Schema = _schema_of(
-            metadata, self.snapshot, snapshot_id=asked_id, as_of=as_of, ref=ref
-        )
+        is_tag = ref is not None and ref in metadata.refs and not metadata.ref(ref).is_branch
+        is_past = asked_id is not None or as_of is not None or is_tag
+        self.schema: Schema = metadata.schema_of(self.snapshot) if is_past else metadata.schema
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
         self._condition: Condition = condition_of(
             where, self.schema, spark=spark, case_sensitive=cased, time_zone=zone
@@ -359,23 +359,6 @@ class Scan(OnDriver):
             statistics=statistics,
             elsewhere=ExecutorPruning(self._spark),
         )
-
-
-def _schema_of(
-    metadata: TableMetadata,
-    snapshot: Snapshot | None,
-    *,
-    snapshot_id: int | None,
-    as_of: Moment | None,
-    ref: str | None,
-) -> Schema:
-    """The schema to read by: a past moment's own, else the table's current one."""
-    if snapshot is None or snapshot.schema_id is None:
-        return metadata.schema
-    is_tag = ref is not None and ref in metadata.refs and metadata.ref(ref).is_branch is False
-    if snapshot_id is None and as_of is None and not is_tag:
-        return metadata.schema
-    return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
 
 
 def _row_limit(given: int) -> int:
