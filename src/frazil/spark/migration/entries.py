@@ -33,7 +33,7 @@ from frazil.spark.files.layout.footers import (
     columns_of_parquet,
 )
 from frazil.spark.files.wire import entry_from_text, entry_to_text
-from frazil.spark.migration.columns import ColumnMatcher, FileColumns
+from frazil.spark.migration.columns import ColumnMatcher
 from frazil.spark.session.tasks import Wire
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
@@ -131,7 +131,7 @@ class EntryMaker:
             with self.io.open_input(path) as stream:
                 size = stream.seek(0, 2)
                 stream.seek(0)
-                columns, metrics = self._read(stream, path, partition)
+                names, metrics = self._read(stream, path, partition)
         except SchemaMismatchError as error:
             raise SchemaMismatchError(f"{path} does not fit the table: {error}") from None
         except FrazilError:
@@ -159,34 +159,34 @@ class EntryMaker:
             split_offsets=None,
             sort_order_id=None,
         )
-        return Found(entry, columns.names)
+        return Found(entry, names)
 
     def _read(
         self, stream: BinaryIO, path: str, partition: tuple[Any, ...]
-    ) -> tuple[FileColumns, FileMetrics]:
+    ) -> tuple[FileNames, FileMetrics]:
         match self.file_format:
             case "parquet":
                 footer = read_description(stream)
-                columns = self.matcher.match(columns_of_parquet(footer.schema))
-                check_calendar(footer, list(_leaves(columns.columns)))
-                metrics = self._metrics(footer, columns.columns)
-                self._check_nulls(footer, columns.columns, metrics)
-                self._check_partition(columns.columns, partition, metrics)
-                return columns, metrics
+                columns, names = self.matcher.match(columns_of_parquet(footer.schema))
+                check_calendar(footer, list(_leaves(columns)))
+                metrics = self._metrics(footer, columns)
+                self._check_nulls(footer, columns, metrics)
+                self._check_partition(columns, partition, metrics)
+                return names, metrics
             case "orc":
                 file = orc.ORCFile(stream)
-                columns = self._matched_rows(columns_of_arrow(file.schema, _ORC_ID))
-                return columns, _only_rows(file.nrows)
+                names = self._names_of_rows(columns_of_arrow(file.schema, _ORC_ID))
+                return names, _only_rows(file.nrows)
             case _:
-                columns = self._matched_rows(AvroFile(stream, path).columns)
+                names = self._names_of_rows(AvroFile(stream, path).columns)
                 stream.seek(0)
                 rows = sum(block.num_records for block in fastavro.block_reader(stream))
-                return columns, _only_rows(rows)
+                return names, _only_rows(rows)
 
-    def _matched_rows(self, columns: tuple[FooterColumn, ...]) -> FileColumns:
-        """The columns of a file whose footer says nothing of values."""
-        matched = self.matcher.match(columns)
-        stored = {column.field_id for column in matched.columns}
+    def _names_of_rows(self, columns: tuple[FooterColumn, ...]) -> FileNames:
+        """The names in a file whose footer says nothing of values, once its columns are matched."""
+        matched, names = self.matcher.match(columns)
+        stored = {column.field_id for column in matched}
         for each in self.schema.fields:
             if each.field_id in stored & self.matcher.partition_ids:
                 raise SchemaMismatchError(
@@ -198,7 +198,7 @@ class EntryMaker:
                     f"the table requires {each.name}, and whether the file holds NULL there cannot "
                     f"be told of {self.file_format} files: make the column optional first"
                 )
-        return matched
+        return names
 
     def _metrics(self, footer: pq.FileMetaData, columns: Sequence[FooterColumn]) -> FileMetrics:
         leaves = list(_leaves(columns))
