@@ -236,16 +236,6 @@ class _Listener(JStreamingQueryListener):
         self.pylistener.onQueryStarted(started)
 
 
-def watch(spark: SparkSession, follower: Follower) -> None:
-    """Let a follower know of the session's queries from now on."""
-    _watch_of(spark).add(follower)
-
-
-def watch_unplaced(spark: SparkSession, stream: UnplacedStream) -> None:
-    """Place a stream in the checkpoint of the query that reads it, once one starts."""
-    _watch_of(spark).add_unplaced(stream)
-
-
 def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
     """Return a query that has just been started, whose streams could be placed.
 
@@ -260,7 +250,9 @@ def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
     raise failure
 
 
-def _watch_of(spark: SparkSession) -> Watch:
+def watch_of(spark: SparkSession) -> Watch:
+    """Return what tells streams of a session's queries, from now on."""
+
     def start_watch(spark: SparkSession) -> Watch:
         watch = Watch(spark)
         spark.streams.addListener(watch)
