@@ -35,18 +35,12 @@ from frazil.storage.stores.remote_options import is_storage_property
 
 Action = Literal["register", "registered", "exists", "not Iceberg", "failed"]
 Kind = Literal["table", "view", "other"]
+"""What has a name: a table or a view of Iceberg, or other files."""
+
 
 _METASTORE: Final = "hive"
 _METASTORE_PORT: Final = 9083
 _FOLDER: Final = "filesystem"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceName:
-    """A name of the source, and what has it: a table or a view of Iceberg, or other files."""
-
-    identifier: Identifier
-    kind: Kind = "table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +82,20 @@ class AdoptionSource:
             )
         return cls(open_catalog(resolve(name)), parse_namespace(namespace))
 
-    def names(self) -> Iterator[SourceName]:
-        """Yield the names, those of tables first, each kind sorted.
+    def names(self) -> Iterator[tuple[Identifier, Kind]]:
+        """Yield the names and what has them, those of tables first, each kind sorted.
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
         """
         tables = self.catalog.list_tables_below(self.namespace)
-        named = [SourceName(name) for name in tables]
+        named: list[tuple[Identifier, Kind]] = [(name, "table") for name in tables]
         if isinstance(self.catalog, FilesystemCatalog):
             others = _others_below(self.catalog, self.namespace, tables)
-            named += (SourceName(name, "other") for name in others)
-        yield from sorted(named, key=lambda each: each.identifier)
+            named += ((name, "other") for name in others)
+        yield from sorted(named)
         if self.catalog.can(Capability.VIEWS):
-            yield from (SourceName(name, "view") for name in sorted(self._views()))
+            yield from ((name, "view") for name in sorted(self._views()))
 
     def _views(self) -> Iterator[Identifier]:
         waiting = [self.namespace] if self.namespace else self.catalog.list_namespaces()
@@ -150,14 +144,13 @@ class Adoption:
     into: Identifier | None = None
     _known: dict[str, Identifier] | None = field(default=None, init=False, repr=False)
 
-    def plan_all(self, names: Iterable[SourceName]) -> Iterator[Adopted]:
+    def plan_all(self, names: Iterable[tuple[Identifier, Kind]]) -> Iterator[Adopted]:
         """Yield what is to be done with each of the source's names; a failure is of one alone."""
         taken: dict[Identifier, Identifier] = {}
-        for each in names:
-            name = each.identifier
+        for name, kind in names:
             new = name if self.into is None else (*self.into, name[-1])
-            row = Adopted(name, new, "register", each.kind)
-            if each.kind == "other":
+            row = Adopted(name, new, "register", kind)
+            if kind == "other":
                 yield replace(row, action="not Iceberg")
                 continue
             first = taken.setdefault(new, name)
@@ -167,7 +160,7 @@ class Adoption:
                 )
                 continue
             try:
-                yield self._view(row) if each.kind == "view" else self._table(row)
+                yield self._view(row) if kind == "view" else self._table(row)
             except FrazilError as error:
                 yield replace(row, action="failed", reason=self._one_line(error))
 
