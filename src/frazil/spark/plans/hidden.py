@@ -109,7 +109,7 @@ class DeletedPlaces:
     at: frozenset[int] | None = None
     ids: list[int | None] = field(default_factory=list)
 
-    def named_in(self, plan: Any) -> DeletedPlaces:
+    def places_in(self, plan: Any) -> DeletedPlaces:
         """Return the places whose column is named in an analysed plan."""
         text = whole_text(plan)
         at = (n for n, each in enumerate(self.ids) if each is not None and _names(text, each))

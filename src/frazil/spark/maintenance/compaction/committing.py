@@ -121,14 +121,14 @@ class Committer:
                 if is_again:
                     alone.enter_context(turn.hold(lambda: None))
                 is_again = True
-                looked_at, lost, follows = self._sorted_out(left)
+                looked_at, lost, follows = self._sort_out(left)
                 # Who could go on every time is not given up, however often others delete rows.
                 goes_on = follows and looked_at != validated_from
                 validated_from = looked_at
                 tries_left -= bool(lost) or not goes_on
                 if tries_left < 0 or monotonic() > ends:
                     lost = list(left)
-                yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
+                yield Destiny(failures=tuple(self._give_up(left, each, conflict) for each in lost))
 
     def _commit(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
         metadata = self.rewriter.metadata
@@ -157,7 +157,7 @@ class Committer:
             snapshot_id=operation.snapshot_id,
         )
 
-    def _sorted_out(self, left: list[RewrittenGroup]) -> tuple[int, list[RewrittenGroup], bool]:
+    def _sort_out(self, left: list[RewrittenGroup]) -> tuple[int, list[RewrittenGroup], bool]:
         """Compare the groups' files and deletes with those that the branch has now.
 
         Groups of whose files others deleted rows get the same deletes of their new files.
@@ -230,7 +230,7 @@ class Committer:
             .select("file_path", "delete_path", "content_offset", "content")
         )
 
-    def _given_up(
+    def _give_up(
         self, left: list[RewrittenGroup], group: RewrittenGroup, error: ConflictError
     ) -> FailedGroup:
         left.remove(group)

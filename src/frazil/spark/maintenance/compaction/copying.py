@@ -134,7 +134,7 @@ def copy_rows(
     write.staging.make()
     try:
         sources = _sources(files, numbers)
-        rows = _copied_here(copy, sources) if here else _copied_there(files, copy, sources, tasks)
+        rows = _copy_here(copy, sources) if here else _copy_there(files, copy, sources, tasks)
         left = [row["left"] for row in rows if row["left"] is not None]
         entries = [row["entry"] for row in rows if row["entry"] is not None]
         # Nothing is tried twice here, so that files without entries are those of files left.
@@ -179,7 +179,7 @@ def _sources(files: Target, numbers: npt.NDArray[np.int64]) -> pa.Table:
     )
 
 
-def _copied_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
+def _copy_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
     """Let this process copy, one task after the other."""
     rows: list[Mapping[str, Any]] = []
     for number in pc.unique(sources["file"]).to_pylist():
@@ -189,7 +189,7 @@ def _copied_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _copied_there(
+def _copy_there(
     files: Target, copy: _Copy, sources: pa.Table, tasks: int
 ) -> list[Mapping[str, Any]]:
     """Let executors copy."""

@@ -188,7 +188,7 @@ class Watch(StreamingQueryListener):
                 ).start()
             return False
         try:
-            follower = stream.placed_in(checkpoint)
+            follower = stream.follower_in(checkpoint)
         except Exception as error:
             self._note_failure(run_id, error)
             with self._lock:
@@ -282,12 +282,15 @@ def _folder(description: str) -> str:
 
 def _is_same_folder(folder: str, other: str) -> bool:
     """Whether two spellings are one folder: Spark adds a file system's default authority."""
-    (authority, path), (other_authority, other_path) = _split(folder), _split(other)
+    (authority, path), (other_authority, other_path) = (
+        _authority_and_path(folder),
+        _authority_and_path(other),
+    )
     same_store = authority == other_authority or not (authority and other_authority)
     return same_store and path == other_path
 
 
-def _split(folder: str) -> tuple[str, str]:
+def _authority_and_path(folder: str) -> tuple[str, str]:
     """Authority and path."""
     rest = folder.partition(":")[2]
     if not rest.startswith("//"):

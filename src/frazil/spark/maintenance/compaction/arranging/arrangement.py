@@ -226,7 +226,7 @@ def _order(
                 "the table has no sort order: give sort_order, or set one with replace_sort_order"
             )
         return metadata.sort_order
-    keys = _split(sort_order) if isinstance(sort_order, str) else list(sort_order)
+    keys = _keys_of(sort_order) if isinstance(sort_order, str) else list(sort_order)
     wanted = order_for(metadata.schema, keys, case_sensitive=case_sensitive)
     if wanted.is_unsorted:
         raise ValidationError("the sort order has no keys: give at least one")
@@ -234,7 +234,7 @@ def _order(
     return held if held.order_id in metadata.sort_orders_by_id else wanted.with_id(-1)
 
 
-def _split(text: str) -> list[str]:
+def _keys_of(text: str) -> list[str]:
     """The keys of a text, at the commas outside of brackets."""
     return [key.strip() for key in re.split(r",(?![^()]*\))", text)]
 
