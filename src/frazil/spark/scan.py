@@ -40,7 +40,7 @@ from frazil.spark.session.facts import (
     time_zone_of,
     type_support,
 )
-from frazil.spark.types import COMMENT_KEY
+from frazil.spark.types import named_column
 from frazil.storage.avro.columns import value_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -387,7 +387,6 @@ def _wanted_parts(read: Projection, wanted: Projection) -> list[Column]:
         column = F.col(quote_name_always([field.name]))
         if wider[field.field_id] != field:
             column = pruned_column(column, field.field_type, wider[field.field_id].field_type)
-            metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
-            column = column.alias(field.name, metadata=metadata)
+            column = named_column(column, field)
         columns.append(column)
     return columns

@@ -22,7 +22,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.properties.column_metrics import metrics_modes
 from frazil.format.properties.metrics_mode import COUNTS, FULL
-from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import FileNames, NameMapping
 from frazil.format.values import from_bytes, to_bytes
 from frazil.spark.files.arrow.avro_files import AvroFile
@@ -103,14 +102,9 @@ class EntryMaker:
         return cls(io, file_format, spec, matcher, MetricsReader(schema, modes))
 
     @property
-    def schema(self) -> Schema:
-        """The table's schema."""
-        return self.matcher.schema
-
-    @property
     def partition_type(self) -> I.StructType:
         """The type of the files' partitions."""
-        return self.spec.partition_type(self.schema)
+        return self.spec.partition_type(self.matcher.schema)
 
     def partition_of(self, values: Sequence[str | None]) -> tuple[Any, ...]:
         """Return the partition whose values are given as hex."""
@@ -187,7 +181,7 @@ class EntryMaker:
         """The names in a file whose footer says nothing of values, once its columns are matched."""
         matched, names = self.matcher.match(columns)
         stored = {column.field_id for column in matched}
-        for each in self.schema.fields:
+        for each in self.matcher.schema.fields:
             if each.field_id in stored & self.matcher.partition_ids:
                 raise SchemaMismatchError(
                     f"it holds the partition column {each.name} itself, and whether its values are "
@@ -229,7 +223,7 @@ class EntryMaker:
             for index in range(footer.num_columns)
         }
         names = {column.field_id: column.name for column in columns}
-        for each in self.schema.fields:
+        for each in self.matcher.schema.fields:
             if not each.required or each.field_id not in stored or each.field_type.is_nested:
                 continue
             if levels.get(names[each.field_id]) == 0 or not metrics.record_count:
@@ -252,7 +246,7 @@ class EntryMaker:
                 continue
             bounds = (metrics.lower_bounds.get(number), metrics.upper_bounds.get(number))
             nulls = metrics.null_value_counts.get(number)
-            kind = self.schema.find_type(number)
+            kind = self.matcher.schema.find_type(number)
             if value is None:
                 agrees = nulls is not None and nulls == metrics.record_count
             else:

@@ -102,7 +102,7 @@ class Importer:
 
     def _refuse_required_nulls(self, maker: EntryMaker, files: pl.DataFrame) -> None:
         for number, each in enumerate(maker.spec.fields):
-            if each.is_void or not maker.schema.find_field(each.source_id).required:
+            if each.is_void or not self.metadata.schema.find_field(each.source_id).required:
                 continue
             null = files.filter(pl.col(value_column(number)).is_null())["path"]
             if len(null):

@@ -112,7 +112,12 @@ class DeletedPlaces:
     def places_in(self, plan: Any) -> DeletedPlaces:
         """Return the places whose column is named in an analysed plan."""
         text = whole_text(plan)
-        at = (n for n, each in enumerate(self.ids) if each is not None and _names(text, each))
+        # Where a column is made it has its own name before its id.
+        at = (
+            n
+            for n, each in enumerate(self.ids)
+            if each is not None and re.search(rf"(?<! AS ){DELETED}#{each}\b", text)
+        )
         return DeletedPlaces(frozenset(at))
 
 
@@ -123,11 +128,6 @@ def whole_text(plan: Any) -> str:
     """Return the text of a plan with all columns of each node."""
     told = (True, False, _ALL, False)
     return str(made_by(plan.treeString, (*told, False), told))
-
-
-def _names(text: str, column: int) -> bool:
-    """Whether a plan names a column elsewhere than where it is made."""
-    return re.search(rf"(?<! AS ){DELETED}#{column}\b", text) is not None
 
 
 def _shown_and_marked(plan: Any) -> tuple[list[Any], list[Any]]:
@@ -221,7 +221,11 @@ class EachPlace(NodeReplacement):
             named = [(each, name) for each, name in named if each is not column]
             column = None
         made = _projection(self.machine, plan, ((each, name, None) for each, name in named))
-        new = (int(each.exprId().id()) for each in elements(made.output()) if _is_deleted(each))
+        new = (
+            int(each.exprId().id())
+            for each in elements(made.output())
+            if str(each.name()) == DELETED and each.metadata().contains(_IS_METADATA)
+        )
         self._deleted.ids.append(None if column is None else next(new))
         return made
 
@@ -230,7 +234,3 @@ class EachPlace(NodeReplacement):
         if alias is not None:
             return self.machine.named_plan(plan, (alias,))
         return self.machine.catalyst.plans.logical.SubqueryAlias(before.identifier(), plan)
-
-
-def _is_deleted(column: Any) -> bool:
-    return str(column.name()) == DELETED and column.metadata().contains(_IS_METADATA)

@@ -101,7 +101,7 @@ class MachineRoot:
         substitutes_parameters: whether Spark's parser puts the values of parameters in their
             places.
         table_mark: the tag of a node that tells of which table its rows are.
-        hidden_mark: the tag of a node whose hidden columns are ours; joins of Spark's have such too.
+        hidden_mark: the tag of a node whose hidden columns are ours; Spark's joins have such too.
         plan_id: Spark's tag of a plan that has an id, and of a column that is looked for in it.
         hidden_tag: Spark's tag of a node that tells of its hidden columns.
     """

@@ -78,9 +78,7 @@ class ConvertEqualityDeletes:
         if gone.is_empty():
             return ConversionResult(left_equality_delete_files_count=left)
         converted = delete_file_entries(base, gone)
-        written = NO_DELETES
-        if len(chosen):
-            written = self._write(port, base, some, chosen)
+        written = self._write(port, base, some, chosen) if len(chosen) else NO_DELETES
         operation = replace_delete_files(
             port, base, head, converted, written=written, options=commit
         )
