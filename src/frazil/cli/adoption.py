@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -129,7 +130,7 @@ class Adopted:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Adoption:
     """What one command does.
 
@@ -142,7 +143,6 @@ class Adoption:
     source: AdoptionSource
     target: Catalog | None
     into: Identifier | None = None
-    _known: dict[str, Identifier] | None = field(default=None, init=False, repr=False)
 
     def plan_all(self, names: Iterable[tuple[Identifier, Kind]]) -> Iterator[Adopted]:
         """Yield what is to be done with each of the source's names; a failure is of one alone."""
@@ -222,7 +222,7 @@ class Adoption:
     def _of_folder(self, row: Adopted, source: FilesystemCatalog) -> Adopted:
         """What becomes of a folder that a catalog with pointers of its own has, or had."""
         place = join(source.warehouse, *row.source)
-        has = self._places().get(place)
+        has = self._places.get(place)
         if has is not None:
             name = None if has == row.target else f"as {shown(has)}"
             there = None if self.target is None else self._target_table(has)
@@ -238,15 +238,13 @@ class Adoption:
         reason = "as its newest metadata file says: no other catalog that has it may write to it"
         return replace(_with_file(row, found), reason=reason)
 
+    @cached_property
     def _places(self) -> dict[str, Identifier]:
         """The folders of the target's tables, looked up once."""
-        if self._known is None:
-            names = [] if self.target is None else self.target.list_tables_below()
-            found = {} if self.target is None else self.target.metadata_locations(names)
-            # Metadata lies in a folder of the table's own, unless a property says otherwise.
-            known = {parent_of(parent_of(place)): name for name, place in found.items()}
-            object.__setattr__(self, "_known", known)
-        return self._known or {}
+        names = [] if self.target is None else self.target.list_tables_below()
+        found = {} if self.target is None else self.target.metadata_locations(names)
+        # Metadata lies in a folder of the table's own, unless a property says otherwise.
+        return {parent_of(parent_of(place)): name for name, place in found.items()}
 
     def _target_table(self, name: Identifier) -> LoadedTable | None:
         if self.target is None or not self.target.table_exists(name):

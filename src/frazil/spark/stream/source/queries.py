@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -62,16 +63,13 @@ class Watch(StreamingQueryListener):
         self._unplaced: dict[str, UnplacedStream] = {}
         self._failures: dict[str, Exception] = {}
         self._readers: dict[str, set[str]] = {}
-        self._of_java: Any = None
 
-    @property
+    @cached_property
     def _jlistener(self) -> Any:
         """What the virtual machine tells, in a classic session."""
-        if self._of_java is None:
-            session: Any = self._spark
-            streaming = session._jvm.org.apache.spark.sql.streaming
-            self._of_java = streaming.PythonStreamingQueryListenerWrapper(_Listener(self))
-        return self._of_java
+        session: Any = self._spark
+        streaming = session._jvm.org.apache.spark.sql.streaming
+        return streaming.PythonStreamingQueryListenerWrapper(_Listener(self))
 
     def add(self, follower: Follower) -> None:
         """Tell this follower; it takes the place of another one of the same log.
