@@ -308,7 +308,7 @@ class FollowedDeletes:
         found = rows_in_new_files(self.target.spark, self.target.io, done.added, rows)
         if len(found.ids) != len(rows):
             return None
-        return [found.words(n) for n in range(len(done.added))]
+        return found.words(len(done.added))
 
     def _by_order(
         self, done: RewrittenGroup, deleted: Mapping[str, BitMap64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -163,7 +163,8 @@ class ComparedRows:
     def decisive_counts(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that the command would have been about."""
         places = places_of(self.target, rows)
-        return self._count(RowsAt.of_target(self.target, places)) if places else {}
+        some = _attributes(self.target.restricted_to(places))
+        return self._count(RowsAt(**some, positions=places)) if places else {}
 
     def move_deletes(
         self,
@@ -213,7 +214,7 @@ class ComparedRows:
         written = write_deletes_of_new_files(
             self.spark,
             copies,
-            [found.only_those_that_stay().words(n) for n in range(len(copies))],
+            found.only_those_that_stay().words(len(copies)),
             metadata=metadata,
             io=self.io,
         )
@@ -258,9 +259,9 @@ class ComparedRows:
             return None
         if not added.plan.file_count:
             return {}
-        return self._count(
-            RowsChangedSince.of_target(added, since) if added.keeps_lineage else added
-        )
+        if added.keeps_lineage:
+            added = RowsChangedSince(**_attributes(added), since=since)
+        return self._count(added)
 
     def _count(self, target: Target) -> dict[str, int]:
         """The rows of files that the command would have been about, by path."""
@@ -320,11 +321,6 @@ class RowsAt(Target):
 
     positions: Mapping[int, Words]
 
-    @classmethod
-    def of_target(cls, target: Target, places: Mapping[int, Words]) -> Self:
-        """Those of a target."""
-        return cls(**_attributes(target.restricted_to(places)), positions=places)
-
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file."""
         rows = self.rows_at(self.positions)
@@ -341,11 +337,6 @@ class RowsChangedSince(Target):
     """
 
     since: int
-
-    @classmethod
-    def of_target(cls, target: Target, since: int) -> Self:
-        """Those of a target, of a table whose rows have ids."""
-        return cls(**_attributes(target), since=since)
 
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file."""
