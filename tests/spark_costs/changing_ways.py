@@ -458,7 +458,7 @@ KEPT = [
             "COPIED_FILES_HERE": count("files", rows=1000),
         },
         scenario=compaction,
-        sign=f"{COMPACTION}.copying._copied_there",
+        sign=f"{COMPACTION}.copying._copy_there",
     ),
     Case(
         figures={"PAIRS_HERE": None},

@@ -295,7 +295,7 @@ class FollowSession:
     def _load_table(self) -> int:
         with self._fix(self._new_slot) as fixed:
             check_source(fixed.source, self.settings.publication)
-            columns = kept_columns(fixed.source, self.target.metadata.schema, self.types)
+            columns = kept_columns(fixed.source, self.target.table.metadata.schema, self.types)
             self.target.load(
                 columns,
                 fixed.start,

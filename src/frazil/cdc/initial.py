@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
 
 from frazil.cdc.connections import Connection, Dsn
-from frazil.cdc.source.tables import SourcePart
+from frazil.cdc.source.tables import PostgresTable, SourcePart
 from frazil.cdc.values import ValueColumn, arrays_of
 from frazil.errors import ConflictError
 from frazil.spark.session.tasks import map_batches
@@ -67,7 +67,7 @@ class SnapshotRows:
         return map_batches(spread, reader, schema)
 
 
-def lock_shared(connection: Connection, part: SourcePart) -> bool:
+def lock_shared(connection: Connection, part: PostgresTable) -> bool:
     """Keep a table's rows where they are until the transaction ends; say whether it is the one.
 
     Its readers and writers go on. What moves rows waits: ALTER TABLE, VACUUM FULL, TRUNCATE.
@@ -97,7 +97,7 @@ class _LeafReader:
                     yield from self._rows(task)
 
     def _rows(self, task: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        part = SourcePart(task["oid"], task["namespace"], task["name"], True, 0, "", False)
+        part = PostgresTable(task["oid"], task["namespace"], task["name"])
         bounds = [sql.SQL("ctid >= {}").format(sql.Literal(f"({task['first']},0)"))]
         if task["last"] is not None:
             bounds.append(sql.SQL("ctid < {}").format(sql.Literal(f"({task['last']},0)")))
@@ -121,19 +121,18 @@ class _LeafReader:
                     yield pa.RecordBatch.from_arrays(arrays, names=names)
             cursor.execute("commit")
 
-    def _lock(self, connection: Connection, part: SourcePart) -> None:
-        name = f"{part.namespace}.{part.name}"
+    def _lock(self, connection: Connection, part: PostgresTable) -> None:
         milliseconds = sql.Literal(int(self.lock_seconds * 1000))
         connection.execute(sql.SQL("set local lock_timeout = {}").format(milliseconds))
         try:
             is_same = lock_shared(connection, part)
         except psycopg.errors.LockNotAvailable:
             raise ConflictError(
-                f"a command that moves or changes the rows of {name} waits for the load, and keeps "
+                f"a command that moves or changes the rows of {part} waits for the load, and keeps "
                 f"the rest of it waiting: {GAVE_WAY}; load again once it is done"
             ) from None
         if not is_same:
-            raise ConflictError(f"{name} became another table meanwhile: {GAVE_WAY}; load it again")
+            raise ConflictError(f"{part} became another table meanwhile: {GAVE_WAY}; load it again")
 
 
 def _without_times(array: pa.Array) -> pa.Array:

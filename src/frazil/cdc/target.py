@@ -22,7 +22,6 @@ from frazil.cdc.positions import lsn_text
 from frazil.cdc.source.known import KnownSource
 from frazil.cdc.values import ValueColumn, arrays_of
 from frazil.errors import ConflictError, ValidationError
-from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.properties.table import SCHEMA_EVOLUTION
 from frazil.format.schema import Schema
@@ -59,11 +58,6 @@ class FollowedTable:
     dsn: Dsn
 
     @property
-    def metadata(self) -> TableMetadata:
-        """The table as it was last refreshed, or changed through the handle."""
-        return self.table.metadata
-
-    @property
     def applied_lsn(self) -> int:
         """The position of the log that the table is at by now; 0 before it was loaded."""
         name = Batch(self.query, 0).property_name
@@ -80,7 +74,7 @@ class FollowedTable:
             ValidationError: the table does not say it.
         """
         name = SOURCE + self.query
-        text = self.metadata.properties.get(name)
+        text = self.table.metadata.properties.get(name)
         if text is None:
             raise ValidationError(
                 f"the table has not the property {name}, which says what was loaded, as after an "
@@ -94,7 +88,7 @@ class FollowedTable:
 
     def plan(self, types: TypeCatalog) -> ColumnPlan:
         """Where columns are kept from here on."""
-        metadata = self.metadata
+        metadata = self.table.metadata
         return ColumnPlan(
             schema=metadata.schema,
             fields=self.known_source.fields,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -35,18 +36,12 @@ from frazil.storage.stores.remote_options import is_storage_property
 
 Action = Literal["register", "registered", "exists", "not Iceberg", "failed"]
 Kind = Literal["table", "view", "other"]
+"""What has a name: a table or a view of Iceberg, or other files."""
+
 
 _METASTORE: Final = "hive"
 _METASTORE_PORT: Final = 9083
 _FOLDER: Final = "filesystem"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceName:
-    """A name of the source, and what has it: a table or a view of Iceberg, or other files."""
-
-    identifier: Identifier
-    kind: Kind = "table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +83,20 @@ class AdoptionSource:
             )
         return cls(open_catalog(resolve(name)), parse_namespace(namespace))
 
-    def names(self) -> Iterator[SourceName]:
-        """Yield the names, those of tables first, each kind sorted.
+    def names(self) -> Iterator[tuple[Identifier, Kind]]:
+        """Yield the names and what has them, those of tables first, each kind sorted.
 
         Raises:
             NoSuchNamespaceError: there is no such namespace.
         """
         tables = self.catalog.list_tables_below(self.namespace)
-        named = [SourceName(name) for name in tables]
+        named: list[tuple[Identifier, Kind]] = [(name, "table") for name in tables]
         if isinstance(self.catalog, FilesystemCatalog):
             others = _others_below(self.catalog, self.namespace, tables)
-            named += (SourceName(name, "other") for name in others)
-        yield from sorted(named, key=lambda each: each.identifier)
+            named += ((name, "other") for name in others)
+        yield from sorted(named)
         if self.catalog.can(Capability.VIEWS):
-            yield from (SourceName(name, "view") for name in sorted(self._views()))
+            yield from ((name, "view") for name in sorted(self._views()))
 
     def _views(self) -> Iterator[Identifier]:
         waiting = [self.namespace] if self.namespace else self.catalog.list_namespaces()
@@ -135,7 +130,7 @@ class Adopted:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Adoption:
     """What one command does.
 
@@ -148,16 +143,14 @@ class Adoption:
     source: AdoptionSource
     target: Catalog | None
     into: Identifier | None = None
-    _known: dict[str, Identifier] | None = field(default=None, init=False, repr=False)
 
-    def plan_all(self, names: Iterable[SourceName]) -> Iterator[Adopted]:
+    def plan_all(self, names: Iterable[tuple[Identifier, Kind]]) -> Iterator[Adopted]:
         """Yield what is to be done with each of the source's names; a failure is of one alone."""
         taken: dict[Identifier, Identifier] = {}
-        for each in names:
-            name = each.identifier
+        for name, kind in names:
             new = name if self.into is None else (*self.into, name[-1])
-            row = Adopted(name, new, "register", each.kind)
-            if each.kind == "other":
+            row = Adopted(name, new, "register", kind)
+            if kind == "other":
                 yield replace(row, action="not Iceberg")
                 continue
             first = taken.setdefault(new, name)
@@ -167,7 +160,7 @@ class Adoption:
                 )
                 continue
             try:
-                yield self._view(row) if each.kind == "view" else self._table(row)
+                yield self._view(row) if kind == "view" else self._table(row)
             except FrazilError as error:
                 yield replace(row, action="failed", reason=self._one_line(error))
 
@@ -229,7 +222,7 @@ class Adoption:
     def _of_folder(self, row: Adopted, source: FilesystemCatalog) -> Adopted:
         """What becomes of a folder that a catalog with pointers of its own has, or had."""
         place = join(source.warehouse, *row.source)
-        has = self._places().get(place)
+        has = self._places.get(place)
         if has is not None:
             name = None if has == row.target else f"as {shown(has)}"
             there = None if self.target is None else self._target_table(has)
@@ -245,15 +238,13 @@ class Adoption:
         reason = "as its newest metadata file says: no other catalog that has it may write to it"
         return replace(_with_file(row, found), reason=reason)
 
+    @cached_property
     def _places(self) -> dict[str, Identifier]:
         """The folders of the target's tables, looked up once."""
-        if self._known is None:
-            names = [] if self.target is None else self.target.list_tables_below()
-            found = {} if self.target is None else self.target.metadata_locations(names)
-            # Metadata lies in a folder of the table's own, unless a property says otherwise.
-            known = {parent_of(parent_of(place)): name for name, place in found.items()}
-            object.__setattr__(self, "_known", known)
-        return self._known or {}
+        names = [] if self.target is None else self.target.list_tables_below()
+        found = {} if self.target is None else self.target.metadata_locations(names)
+        # Metadata lies in a folder of the table's own, unless a property says otherwise.
+        return {parent_of(parent_of(place)): name for name, place in found.items()}
 
     def _target_table(self, name: Identifier) -> LoadedTable | None:
         if self.target is None or not self.target.table_exists(name):

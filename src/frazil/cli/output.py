@@ -111,7 +111,8 @@ class Output:
 def column_of(heading: str, values: Iterable[Any]) -> TextColumn:
     """Return how a column of these values is shown: text may be cut, nothing else may."""
     known = [value for value in values if value is not None]
-    if known and all(_is_number(value) for value in known):
+    numbers = (int, float, Decimal)
+    if known and all(isinstance(v, numbers) and not isinstance(v, bool) for v in known):
         return TextColumn(heading, "number")
     if any(isinstance(value, str | Mapping | list | tuple | bytes | bytearray) for value in known):
         return TextColumn(heading, "text")
@@ -183,7 +184,3 @@ def jsonable(value: Any) -> Any:
             return [jsonable(part) for part in value]
         case _:
             return str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from frazil.errors import PredicateError
-from frazil.format.metadata import TableMetadata
 from frazil.format.schema import Schema
 from frazil.format.snapshots import Snapshot
 from frazil.format.values.zones import PROCESS_ZONE
@@ -79,7 +78,7 @@ class Read:
         snapshot = find_snapshot(metadata, snapshot_id=snapshot_id, as_of=as_of, ref=ref)
         is_tag = ref is not None and not metadata.ref(ref).is_branch
         is_past = snapshot_id is not None or as_of is not None or is_tag
-        schema = schema_of_read(metadata, snapshot, is_past=is_past)
+        schema = metadata.schema_of(snapshot) if is_past else metadata.schema
         if columns is not None:
             project(schema, columns, case_sensitive=False)
         if where is not None:
@@ -137,13 +136,6 @@ class Read:
         return plan(
             self.handle.metadata, self.snapshot, self.handle.io, where=where, schema=self.schema
         )
-
-
-def schema_of_read(metadata: TableMetadata, snapshot: Snapshot | None, *, is_past: bool) -> Schema:
-    """Return the schema that a read has: that of a past moment or a tag, else the table's."""
-    if not is_past or snapshot is None or snapshot.schema_id is None:
-        return metadata.schema
-    return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
 
 
 def _check_names(where: str, schema: Schema) -> None:

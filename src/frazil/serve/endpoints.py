@@ -103,10 +103,6 @@ def _config(served: ServedCatalog, call: Call) -> HttpAnswer:
     return ok(answer)
 
 
-def _many(*statuses: int) -> frozenset[int]:
-    return frozenset(statuses)
-
-
 def _of_views(
     method: str,
     template: str,
@@ -116,14 +112,14 @@ def _of_views(
     changes: bool = False,
 ) -> Endpoint:
     """An endpoint of views; the specification has most of their errors without a wrapper."""
-    bare = _many() if handler is views.register_view else _many(404, 409)
+    bare = frozenset[int]() if handler is views.register_view else frozenset({404, 409})
     if handler is views.replace_view:
-        bare |= _many(500, 502, 504)
+        bare |= frozenset({500, 502, 504})
     return Endpoint(
         method,
         template,
         handler,
-        _many(404, *statuses),
+        frozenset({404, *statuses}),
         again,
         changes=changes,
         needs=Capability.VIEWS,
@@ -140,18 +136,18 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         "POST",
         _NAMESPACES,
         namespaces.create_namespace,
-        _many(406, 409),
+        frozenset({406, 409}),
         namespaces.created_namespace,
         changes=True,
     ),
     Endpoint("GET", _NAMESPACE, namespaces.load_namespace),
     Endpoint("HEAD", _NAMESPACE, namespaces.namespace_exists),
-    Endpoint("DELETE", _NAMESPACE, namespaces.drop_namespace, _many(404, 409), changes=True),
+    Endpoint("DELETE", _NAMESPACE, namespaces.drop_namespace, frozenset({404, 409}), changes=True),
     Endpoint(
         "POST",
         f"{_NAMESPACE}/properties",
         namespaces.update_properties,
-        _many(404, 406, 422),
+        frozenset({404, 406, 422}),
         namespaces.updated_properties,
         changes=True,
         needs=_PROPERTIES,
@@ -161,27 +157,32 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         "POST",
         _TABLES,
         tables.create_table,
-        _many(404, 409),
+        frozenset({404, 409}),
         tables.table_of_the_body,
         changes=True,
     ),
     Endpoint("GET", _TABLE, tables.load_table),
     Endpoint("HEAD", _TABLE, tables.table_exists),
     Endpoint(
-        "POST", _TABLE, commits.commit_table, _many(404, 409), tables.table_as_it_is, changes=True
+        "POST",
+        _TABLE,
+        commits.commit_table,
+        frozenset({404, 409}),
+        tables.table_as_it_is,
+        changes=True,
     ),
     Endpoint("DELETE", _TABLE, tables.drop_table, changes=True),
     Endpoint(
         "POST",
         f"{_NAMESPACE}/register",
         tables.register_table,
-        _many(404, 409),
+        frozenset({404, 409}),
         tables.table_of_the_body,
         changes=True,
     ),
     Endpoint("GET", f"{_TABLE}/credentials", tables.load_credentials),
     Endpoint("POST", f"{_TABLE}/metrics", tables.report_metrics),
-    Endpoint("POST", f"{_TABLE}/plan", planning.plan_scan, _many(404, 406)),
+    Endpoint("POST", f"{_TABLE}/plan", planning.plan_scan, frozenset({404, 406})),
     Endpoint("GET", f"{_TABLE}/plan/{{plan-id}}", planning.no_such_plan, listed=False),
     Endpoint("DELETE", f"{_TABLE}/plan/{{plan-id}}", planning.no_such_plan, listed=False),
     Endpoint("POST", f"{_TABLE}/tasks", planning.fetch_tasks),
@@ -189,7 +190,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         "POST",
         "tables/rename",
         tables.rename_table,
-        _many(404, 406, 409),
+        frozenset({404, 406, 409}),
         changes=True,
         needs=Capability.RENAMES,
     ),
@@ -197,7 +198,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         "POST",
         "transactions/commit",
         commits.commit_transaction,
-        _many(404, 409),
+        frozenset({404, 409}),
         changes=True,
         needs=_SEVERAL,
     ),

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
@@ -41,7 +41,12 @@ from frazil.format.predicates.sql.implied import (
     words_in_text,
 )
 from frazil.format.schema import Schema
-from frazil.spark.session.facts import is_case_sensitive, temporary_settings, type_support
+from frazil.spark.session.facts import (
+    is_case_sensitive,
+    is_set,
+    temporary_settings,
+    type_support,
+)
 from frazil.spark.types import schema_to_spark
 
 _READ_DIFFERENTLY: Final = {
@@ -208,18 +213,10 @@ def stated_by(
 def is_read_as_here(text: str, spark: SparkSession) -> bool:
     """Return whether no setting of the session makes Spark read a text in another way."""
     return all(
-        _is_set(spark, key, usual)
+        is_set(spark, key, usual)
         for key, (pattern, usual) in _READ_DIFFERENTLY.items()
         if re.search(pattern, text)
     )
-
-
-def _is_set(spark: SparkSession, key: str, value: str) -> bool:
-    """Whether a setting has a value. A Spark without the setting reads in the other way."""
-    try:
-        return str(spark.conf.get(key)).lower() == value
-    except PySparkException:
-        return False
 
 
 @dataclass(frozen=True, slots=True)

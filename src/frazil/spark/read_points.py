@@ -27,9 +27,7 @@ class ReadPoints:
     def snapshot_of(self, branch: str | None) -> int | None:
         """Return the snapshot that was given out last, else the one that the handle showed."""
         name = branch or MAIN_BRANCH
-        if name in self._read:
-            return self._read[name]
-        return _head(self._shown, name)
+        return self._read[name] if name in self._read else _head(self._shown, name)
 
     def with_metadata(self, metadata: TableMetadata) -> ReadPoints:
         """Return the same reads beside what the handle shows now."""
@@ -51,6 +49,4 @@ class ReadPoints:
 
 def _head(metadata: TableMetadata, branch: str) -> int | None:
     ref = metadata.refs.get(branch)
-    if ref is not None:
-        return ref.snapshot_id
-    return metadata.current_snapshot_id
+    return metadata.current_snapshot_id if ref is None else ref.snapshot_id

@@ -40,7 +40,7 @@ from frazil.spark.session.facts import (
     time_zone_of,
     type_support,
 )
-from frazil.spark.types import COMMENT_KEY
+from frazil.spark.types import named_column
 from frazil.storage.avro.columns import value_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
@@ -108,9 +108,9 @@ class Scan(OnDriver):
         self.snapshot: Snapshot | None = find_snapshot(
             metadata, snapshot_id=asked_id, as_of=as_of, ref=ref, text_zone=zone
         )
-        self.schema: Schema = _schema_of(
-            metadata, self.snapshot, snapshot_id=asked_id, as_of=as_of, ref=ref
-        )
+        is_tag = ref is not None and ref in metadata.refs and not metadata.ref(ref).is_branch
+        is_past = asked_id is not None or as_of is not None or is_tag
+        self.schema: Schema = metadata.schema_of(self.snapshot) if is_past else metadata.schema
         cased = is_case_sensitive(spark) if case_sensitive is None else case_sensitive
         self._condition: Condition = condition_of(
             where, self.schema, spark=spark, case_sensitive=cased, time_zone=zone
@@ -361,23 +361,6 @@ class Scan(OnDriver):
         )
 
 
-def _schema_of(
-    metadata: TableMetadata,
-    snapshot: Snapshot | None,
-    *,
-    snapshot_id: int | None,
-    as_of: Moment | None,
-    ref: str | None,
-) -> Schema:
-    """The schema to read by: a past moment's own, else the table's current one."""
-    if snapshot is None or snapshot.schema_id is None:
-        return metadata.schema
-    is_tag = ref is not None and ref in metadata.refs and metadata.ref(ref).is_branch is False
-    if snapshot_id is None and as_of is None and not is_tag:
-        return metadata.schema
-    return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
-
-
 def _row_limit(given: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= _MOST_ROWS:
         raise ValidationError(
@@ -404,7 +387,6 @@ def _wanted_parts(read: Projection, wanted: Projection) -> list[Column]:
         column = F.col(quote_name_always([field.name]))
         if wider[field.field_id] != field:
             column = pruned_column(column, field.field_type, wider[field.field_id].field_type)
-            metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
-            column = column.alias(field.name, metadata=metadata)
+            column = named_column(column, field)
         columns.append(column)
     return columns

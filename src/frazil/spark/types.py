@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyspark.sql import Column
 from pyspark.sql import types as S
 
 from frazil.errors import UnsupportedError
@@ -173,6 +174,12 @@ def _spark_field(field: I.NestedField, support: SparkTypeSupport) -> S.StructFie
         metadata[COMMENT_KEY] = field.doc
     spark_type = type_to_spark(field.field_type, support=support)
     return S.StructField(field.name, spark_type, not field.required, metadata)
+
+
+def named_column(column: Column, field: I.NestedField) -> Column:
+    """Return a column under a field's name, with its comment."""
+    metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
+    return column.alias(field.name, metadata=metadata)
 
 
 def primitive_from_spark(spark_type: S.DataType) -> I.IcebergType | None:

@@ -15,8 +15,8 @@ from itertools import combinations
 from typing import Final
 
 from frazil.cdc.pgoutput import Begin, Relation
-from frazil.cdc.source.known import KnownColumn, KnownSource
-from frazil.cdc.source.tables import SourceTable
+from frazil.cdc.source.known import KnownSource
+from frazil.cdc.source.tables import KnownColumn, SourceTable
 from frazil.errors import EvolutionError
 
 MOST_UNCERTAIN: Final = 10

@@ -9,24 +9,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from frazil.cdc.source.tables import Attribute, SourceTable
+from frazil.cdc.source.tables import Attribute, KnownColumn, SourceTable
 from frazil.errors import ValidationError
-
-
-@dataclass(frozen=True, slots=True)
-class KnownColumn:
-    """A column as it was at a position of the log.
-
-    Attributes:
-        changed_by: the transaction that wrote its row of the catalog; empty where that is not
-            known, since the log does not tell it.
-    """
-
-    number: int
-    name: str
-    type_oid: int
-    modifier: int
-    changed_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +134,11 @@ def _of_partitions(known: KnownSource, now: SourceTable) -> Iterator[str]:
     for part in now.parts:
         before = known.parts.get(part.oid)
         if before is None and not part.was_born_in:
-            yield f"{part.namespace}.{part.name} was attached with its rows"
+            yield f"{part} was attached with its rows"
         if before is not None and before[1] != part.joined:
-            yield f"{part.namespace}.{part.name} was detached and attached again"
+            yield f"{part} was detached and attached again"
         if now.is_partitioned and before is not None and before[0] != part.filenode:
-            yield f"{part.namespace}.{part.name} was truncated or rewritten by itself"
+            yield f"{part} was truncated or rewritten by itself"
 
 
 def _of_rewritten(known: KnownSource, now: SourceTable) -> Iterator[str]:

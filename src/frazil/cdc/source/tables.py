@@ -71,14 +71,13 @@ HAS_COLUMN_LISTS: Final = 150_000
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
-    """A column, also one that was dropped.
+class KnownColumn:
+    """A column as it was at a position of the log.
 
     Attributes:
         number: its own for ever.
-        changed_by: the transaction that wrote its row of the catalog.
-        has_missing: rows of before it came have a value that is in no change.
-        has_default: rows get one.
+        changed_by: the transaction that wrote its row of the catalog; empty where that is not
+            known, since the log does not tell it.
     """
 
     number: int
@@ -86,6 +85,17 @@ class Attribute:
     type_oid: int
     modifier: int
     changed_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(KnownColumn):
+    """A column as the catalog has it, also one that was dropped.
+
+    Attributes:
+        has_missing: rows of before it came have a value that is in no change.
+        has_default: rows get one.
+    """
+
     is_dropped: bool
     is_generated: bool
     has_missing: bool
@@ -93,7 +103,24 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePart:
+class PostgresTable:
+    """A table of PostgreSQL by its names."""
+
+    oid: int
+    namespace: str
+    name: str
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """The name as SQL has it."""
+        return sql.Identifier(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart(PostgresTable):
     """A table of a tree of partitions: the followed one itself, or one below it.
 
     Attributes:
@@ -102,22 +129,14 @@ class SourcePart:
         was_born_in: it was made as a partition, and so without rows.
     """
 
-    oid: int
-    namespace: str
-    name: str
     has_rows: bool
     filenode: int
     joined: str
     was_born_in: bool
 
-    @property
-    def identifier(self) -> sql.Identifier:
-        """The name as SQL has it."""
-        return sql.Identifier(self.namespace, self.name)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTable:
+class SourceTable(PostgresTable):
     """A table as a snapshot of the catalog has it.
 
     Attributes:
@@ -132,9 +151,6 @@ class SourceTable:
         is_published_by_name: and not because of its schema, or as one of all tables.
     """
 
-    oid: int
-    namespace: str
-    name: str
     kind: str
     identity: str
     persistence: str
@@ -145,11 +161,6 @@ class SourceTable:
     published: frozenset[int] | None
     publication: str
     is_published_by_name: bool
-
-    @property
-    def identifier(self) -> sql.Identifier:
-        """The name as SQL has it."""
-        return sql.Identifier(self.namespace, self.name)
 
     @property
     def is_partitioned(self) -> bool:
@@ -184,9 +195,6 @@ class SourceTable:
     def attribute(self, number: int) -> Attribute | None:
         """Return the column of a number; None where there is none yet."""
         return self.attributes[number - 1] if number <= len(self.attributes) else None
-
-    def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
 
 
 def table_oid(connection: Connection, namespace: str, name: str) -> int | None:

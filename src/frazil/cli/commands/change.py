@@ -201,7 +201,14 @@ def expire(
         snapshot_ids=ids,
     )
     expiry = expire_snapshots(dry_run=True)
-    files = _files_that_go(expiry)
+    files = {
+        "data files": expiry.deleted_data_files,
+        "position delete files": expiry.deleted_position_delete_files,
+        "equality delete files": expiry.deleted_equality_delete_files,
+        "manifests": expiry.deleted_manifest_files,
+        "manifest lists": expiry.deleted_manifest_lists,
+        "statistics files": expiry.deleted_statistics_files,
+    }
     facts = {
         "snapshots": list(expiry.snapshot_ids),
         "refs": list(expiry.ref_names),
@@ -309,17 +316,6 @@ def _show_purge(out: Output, metadata: TableMetadata) -> None:
         ("files size", readable_bytes(int(size) if size.isdigit() else None)),
     ]
     out.pairs(facts)
-
-
-def _files_that_go(expiry: ExpireResult) -> dict[str, int]:
-    return {
-        "data files": expiry.deleted_data_files,
-        "position delete files": expiry.deleted_position_delete_files,
-        "equality delete files": expiry.deleted_equality_delete_files,
-        "manifests": expiry.deleted_manifest_files,
-        "manifest lists": expiry.deleted_manifest_lists,
-        "statistics files": expiry.deleted_statistics_files,
-    }
 
 
 def _show_expiry(

@@ -199,7 +199,7 @@ def partitions(
     handle = settings.table(table)
     rows = rows_of(handle.inspect.partitions(**moment))
 
-    def shown(row: dict[str, Any]) -> dict[str, Any]:
+    def shown_row(row: dict[str, Any]) -> dict[str, Any]:
         part = "the whole table"
         if "partition" in row:
             part = partition_text(handle.metadata, row["spec_id"], row["partition"])
@@ -215,7 +215,7 @@ def partitions(
         "deletes": TextColumn("delete files", "number"),
         "last_updated_at": TextColumn("updated at"),
     }
-    out.listing(rows, columns, nothing="no partitions", shown=shown)
+    out.listing(rows, columns, nothing="no partitions", shown=shown_row)
 
 
 @command("frazil --warehouse /data/lake refs db.trips")
@@ -224,7 +224,7 @@ def refs(settings: Settings, out: Output, *, table: str) -> None:
     """Show branches and tags, and how long they are kept."""
     ages = ("max_reference_age_in_ms", "max_snapshot_age_in_ms")
 
-    def shown(row: dict[str, Any]) -> dict[str, Any]:
+    def shown_row(row: dict[str, Any]) -> dict[str, Any]:
         readable = {name: readable_duration(row[name]) for name in ages}
         return {**row, **readable, "type": row["type"].lower()}
 
@@ -237,7 +237,7 @@ def refs(settings: Settings, out: Output, *, table: str) -> None:
         "max_snapshot_age_in_ms": TextColumn("snapshots kept for"),
     }
     rows = ref_rows(settings.table(table).metadata)
-    out.listing(rows, columns, nothing="no branches or tags yet", shown=shown)
+    out.listing(rows, columns, nothing="no branches or tags yet", shown=shown_row)
 
 
 @command("frazil --warehouse /data/lake properties db.trips")

@@ -138,6 +138,11 @@ class TableMetadata:
         """The schema of that id; ValidationError where there is none."""
         return _value_of_id(self.schemas_by_id, schema_id, "schema")
 
+    def schema_of(self, snapshot: Snapshot | None) -> Schema:
+        """Return the schema that a snapshot was written with, or else the current one."""
+        schema_id = None if snapshot is None else snapshot.schema_id
+        return self.schema if schema_id is None else self.schemas_by_id.get(schema_id, self.schema)
+
     def as_added(self, schema: Schema) -> Schema:
         """Return the schema under the id that it has in the table, or that it gets when added."""
         held = next((each for each in self.schemas if each.is_same_as(schema)), None)

@@ -64,7 +64,9 @@ def show_table(served: ServedCatalog, call: Call) -> HttpAnswer:
     served.require_read(call.principal, name[:-1])
     table = served.catalog.load_table(name)
     io = served.io_to_plan(call.principal, table)
-    around = Surroundings(_library(), home=".", account=_account(call.principal))
+    file = library_file()
+    library = Library(is_there=False) if file is None else Library(file[0])
+    around = Surroundings(library, home=".", account=_account(call.principal))
     return page_answer(report_page(shown(name), table.metadata, io, around=around).html)
 
 
@@ -132,11 +134,6 @@ def error_page(answer: HttpAnswer) -> str:
         f'<p role="alert">{html_text(message_of(answer))}</p></main>'
     )
     return whole_page(f"Error {answer.status}", body)
-
-
-def _library() -> Library:
-    file = library_file()
-    return Library(is_there=False) if file is None else Library(file[0])
 
 
 def _account(principal: Principal) -> str:

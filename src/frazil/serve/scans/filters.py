@@ -65,20 +65,7 @@ _OPPOSITE_UNARY: Final = {
 }
 
 
-@dataclass(slots=True)
-class ClientFilter:
-    """A filter as a predicate on a schema.
-
-    Attributes:
-        where: keeps every row that the filter keeps by any client's meaning.
-        is_exact: whether all clients mean these very rows.
-    """
-
-    where: Expression
-    is_exact: bool
-
-
-def filter_of(value: Any, schema: Schema, *, case_sensitive: bool) -> ClientFilter:
+def filter_of(value: Any, schema: Schema, *, case_sensitive: bool) -> tuple[Expression, bool]:
     """Return the filter of a request.
 
     Args:
@@ -89,11 +76,15 @@ def filter_of(value: Any, schema: Schema, *, case_sensitive: bool) -> ClientFilt
     Raises:
         PredicateError: it is malformed, names a column that is not there, or compares one with
             what is no value of its type.
+
+    Returns:
+        A predicate on the schema that keeps every row which the filter keeps by any client's
+        meaning, and whether all clients mean these very rows.
     """
     if value is None:
-        return ClientFilter(AlwaysTrue(), is_exact=True)
+        return AlwaysTrue(), True
     reader = _Reader(schema, case_sensitive)
-    return ClientFilter(reader.read(value, 0, is_negated=False), reader.is_exact)
+    return reader.read(value, 0, is_negated=False), reader.is_exact
 
 
 @dataclass(slots=True)

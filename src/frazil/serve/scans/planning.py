@@ -130,22 +130,20 @@ def _plan_of_scan(
     metadata = table.metadata
     snapshot = None if scan.snapshot_id is None else metadata.snapshot_by_id(scan.snapshot_id)
     schema = _schema_of(metadata, snapshot, scan)
-    where = filter_of(scan.filter, schema, case_sensitive=scan.case_sensitive)
+    where, is_exact = filter_of(scan.filter, schema, case_sensitive=scan.case_sensitive)
     ids = _field_ids(schema, scan)
     statistics = dict.fromkeys(STATISTICS, frozenset(ids)) if ids else None
     io = served.io_to_plan(call.principal, table)
     if scan.start_id is None or snapshot is None:
-        found = plan(
-            metadata, snapshot, io, where=where.where, schema=schema, statistics=statistics
-        )
+        found = plan(metadata, snapshot, io, where=where, schema=schema, statistics=statistics)
     else:
         between = snapshot_range(
             metadata, from_snapshot_id=scan.start_id, to_snapshot_id=scan.snapshot_id
         )
         found = appended_files(
-            metadata, between.snapshots, io, where=where.where, schema=schema, statistics=statistics
+            metadata, between.snapshots, io, where=where, schema=schema, statistics=statistics
         )
-    return found, where.is_exact, ids
+    return found, is_exact, ids
 
 
 def _schema_of(metadata: TableMetadata, snapshot: Snapshot | None, scan: _Scan) -> Schema:

@@ -26,7 +26,6 @@ from frazil.spark.lake_transaction.statements import StatementTransactions
 from frazil.spark.lake_transaction.tables import JoinedTables
 from frazil.spark.session.facts import is_connect, is_stopped
 from frazil.spark.sql.context import CurrentNamespace
-from frazil.table.conflicts.validation import Isolation
 
 MARK: Final = "spark.frazil.session"
 """The setting by which an attached session is known."""
@@ -97,7 +96,7 @@ def attach(spark: SparkSession, catalog: Catalog, *, name: str, owner: object) -
             )
         if there is None:
             _register(spark, names)
-            begin = partial(_begin, spark, catalog)
+            begin = partial(JoinedTables, spark, catalog)
             transactions = StatementTransactions(spark, begin, CurrentNamespace())
             made = AttachedLake(name, catalog, owner, transactions)
             names.attached = {**names.attached, name: made}
@@ -153,10 +152,6 @@ def be_new(spark: SparkSession) -> None:
     with suppress(Exception):  # It was not known.
         spark.conf.unset(MARK)
     _SESSIONS.keys.pop(spark, None)
-
-
-def _begin(spark: SparkSession, catalog: Catalog, isolation: Isolation) -> JoinedTables:
-    return JoinedTables(spark, catalog, isolation=isolation)
 
 
 def attach_each(each: EachSession) -> None:

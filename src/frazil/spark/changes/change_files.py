@@ -101,14 +101,14 @@ def labelled_files(parts: Sequence[Part]) -> LabelledFiles:
     base = _merge_plans(
         [part.base or replace(part.plan, delete_index=DeleteIndex.empty()) for part in parts]
     )
-    labels = pl.concat([_labels(part) for part in parts])
+    labels = pl.concat(
+        part.snapshots.select(
+            pl.lit(str(part.change_type)).alias(CHANGE_TYPE), CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID
+        )
+        for part in parts
+    )
     ordinals = read.files.select("ordinal")
     return LabelledFiles(read, base, pl.concat([ordinals, labels], how="horizontal"))
-
-
-def _labels(part: Part) -> pl.DataFrame:
-    kind = pl.lit(str(part.change_type)).alias(CHANGE_TYPE)
-    return part.snapshots.select(kind, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 
 def _merge_plans(plans: Sequence[ScanPlan]) -> ScanPlan:

@@ -309,7 +309,8 @@ class ChangedRows:
             )
             if chosen:
                 files = labelled_files(chosen)
-                found = [self._rows_left(files)] if is_left else self._rows_taken(files)
+                places = (FILE_ORDINAL_FIELD,) if _are_mixed(files.labels) else ()
+                found = [self._read(files.read, places)] if is_left else self._rows_taken(files)
                 frames += [self._with_labels(rows, files, decided=decided) for rows in found]
         return frames
 
@@ -320,10 +321,6 @@ class ChangedRows:
         rows = self._read(nothing, ())
         labels = (F.lit(None).cast(each.dataType).alias(each.name) for each in _LABELS.fields)
         return rows.select("*", *labels)
-
-    def _rows_left(self, files: LabelledFiles) -> DataFrame:
-        """Rows that the deletes leave."""
-        return self._read(files.read, (FILE_ORDINAL_FIELD,) if _are_mixed(files.labels) else ())
 
     def _rows_taken(self, files: LabelledFiles) -> list[DataFrame]:
         """Rows that the deletes take, and that those before had not taken yet."""

@@ -16,19 +16,7 @@ from frazil.spark.changes.columns import (
     ChangeType,
 )
 from frazil.spark.comparable import comparable
-from frazil.spark.session.free_names import free_name
-
-
-class _Added:
-    """Columns that a fold adds to its rows, by names that none of them has."""
-
-    def __init__(self, changes: DataFrame) -> None:
-        self._taken = list(changes.columns)
-
-    def __call__(self, purpose: str) -> str:
-        name = free_name(f"_frazil_{purpose}", self._taken)
-        self._taken.append(name)
-        return name
+from frazil.spark.session.free_names import free_names
 
 
 def without_copies(changes: DataFrame) -> DataFrame:
@@ -37,10 +25,12 @@ def without_copies(changes: DataFrame) -> DataFrame:
     A copy-on-write commit writes every row of a file anew; rows that it only copied did not
     change. Of equal rows as many are left as the one side has more than the other.
     """
-    names, added = changes.columns, _Added(changes)
+    names = changes.columns
     columns = [_column_of(name) for name in _table_columns(changes)]
-    keyed, row = _with_keys(changes, columns, added)
-    deleted, all_of_them, place_of_row = added("deletes"), added("total"), added("place")
+    keyed, row = _with_keys(changes, columns)
+    deleted, all_of_them, place_of_row = free_names(
+        ["_frazil_deletes", "_frazil_total", "_frazil_place"], names
+    )
     same = Window.partitionBy(CHANGE_ORDINAL, *row)
     deletes = F.sum(F.when(_is_change(ChangeType.DELETE), 1).otherwise(0)).over(same)
     # "DELETE" sorts before "INSERT": the places of deletes are 1 to their number.
@@ -66,10 +56,10 @@ def with_updates(changes: DataFrame, identifier: Sequence[Sequence[str]]) -> Dat
     Args:
         identifier: the columns that are the key, each as the names that lead to it.
     """
-    names, added = changes.columns, _Added(changes)
+    names = changes.columns
     columns = [F.col(quote_name_always(list(path))) for path in identifier]
-    keyed, key = _with_keys(changes, columns, added)
-    deleted, inserted = added("deletes"), added("inserts")
+    keyed, key = _with_keys(changes, columns)
+    deleted, inserted = free_names(["_frazil_deletes", "_frazil_inserts"], names)
     same = Window.partitionBy(CHANGE_ORDINAL, *key)
     counted = keyed.select(
         *(_column_of(name) for name in names),
@@ -105,11 +95,12 @@ def net_changes(changes: DataFrame) -> DataFrame:
     Of equal rows those changes are left that no later one undid: the running count of inserts less
     deletes passes each level up to its last value for the last time with one of them.
     """
-    names, added = changes.columns, _Added(changes)
+    names = changes.columns
     columns = [_column_of(name) for name in _table_columns(changes)]
-    keyed, row = _with_keys(changes, columns, added)
-    left, side = added("total"), added("sign")
-    height, floor = added("level"), added("lowest")
+    keyed, row = _with_keys(changes, columns)
+    left, side, height, floor = free_names(
+        ["_frazil_total", "_frazil_sign", "_frazil_level", "_frazil_lowest"], names
+    )
     same = Window.partitionBy(*row)
     sign = F.when(_is_change(ChangeType.INSERT), 1).otherwise(-1)
     total = F.sum(sign).over(same)
@@ -140,12 +131,10 @@ def _table_columns(changes: DataFrame) -> list[str]:
     return [name for name in changes.columns if name not in CHANGELOG_COLUMNS]
 
 
-def _with_keys(
-    changes: DataFrame, columns: Sequence[Column], added: _Added
-) -> tuple[DataFrame, list[str]]:
+def _with_keys(changes: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[str]]:
     """The changes with the columns in the form that they are compared in, and its names."""
     fields = changes.select(*columns).schema.fields
-    names = [added(f"key_{place}") for place in range(len(columns))]
+    names = free_names((f"_frazil_key_{n}" for n in range(len(columns))), changes.columns)
     keys = [
         comparable(column, field.dataType).alias(name)
         for name, column, field in zip(names, columns, fields, strict=True)

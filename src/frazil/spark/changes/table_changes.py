@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 from pyspark.sql import Column, DataFrame
@@ -18,7 +17,6 @@ from frazil.table.time_travel import Moment
 if TYPE_CHECKING:
     from frazil.format.predicates.expressions import Expression
     from frazil.format.predicates.sql.quoting import quote_name_always
-    from frazil.format.schema import Schema
     from frazil.planning.changes_range import SnapshotRange, snapshot_range
     from frazil.spark.changes.changelog import Changelog
     from frazil.spark.changes.incremental import IncrementalScan
@@ -97,7 +95,7 @@ class TableChanges(TableHandle):
             >>> trips.append(df)
             >>> trips.incremental("before").to_df()
         """
-        found, last = self._range(start, end, **between)
+        found, snapshot_id, ref = self._range(start, end, **between)
         return IncrementalScan(
             self.port.spark,
             self.metadata,
@@ -105,8 +103,8 @@ class TableChanges(TableHandle):
             snapshots=found,
             where=where,
             columns=columns,
-            snapshot_id=last.snapshot_id,
-            ref=last.ref,
+            snapshot_id=snapshot_id,
+            ref=ref,
             limit=limit,
             name=self.name,
         )
@@ -236,93 +234,67 @@ class TableChanges(TableHandle):
         to_snapshot_id: SnapshotId | None = None,
         from_timestamp: Moment | None = None,
         to_timestamp: Moment | None = None,
-    ) -> tuple[SnapshotRange, _End]:
-        """The range, and its end as it was asked for."""
+    ) -> tuple[SnapshotRange, int | None, str | None]:
+        """The range, and its end as it was asked for: rows are read with the schema of then.
+
+        Returns:
+            The range; the snapshot at its end, also where a time was given; a branch or tag.
+        """
         metadata = self.metadata
-        start = _Side("from_snapshot_id", first, from_snapshot_id)
-        end = _Side("to_snapshot_id", last, to_snapshot_id)
         start_ms, end_ms = (
             None if moment is None else self.port.timestamp_ms(moment)
             for moment in (from_timestamp, to_timestamp)
         )
-        end_id, ref = end.snapshot_and_ref(metadata)
+        end_id, ref = _snapshot_and_ref(metadata, "to_snapshot_id", last, to_snapshot_id)
+        start_id, _ = _snapshot_and_ref(metadata, "from_snapshot_id", first, from_snapshot_id)
         found = snapshot_range(
             metadata,
-            from_snapshot_id=start.snapshot_and_ref(metadata)[0],
+            from_snapshot_id=start_id,
             to_snapshot_id=end_id,
             from_timestamp_ms=start_ms,
             to_timestamp_ms=end_ms,
         )
-        if ref is not None:
-            return found, _End(ref=ref)
-        if found.end is None or (end_id is None and end_ms is None):
-            return found, _End()
-        return found, _End(snapshot_id=found.end.snapshot_id)
+        is_open = ref is not None or (end_id is None and end_ms is None)
+        return found, None if is_open or found.end is None else found.end.snapshot_id, ref
 
     def _changelog(
-        self, found: SnapshotRange, end: _End, where: str | Column | Expression | None
+        self,
+        found: SnapshotRange,
+        snapshot_id: int | None,
+        ref: str | None,
+        where: str | Column | Expression | None,
     ) -> Changelog:
-        return Changelog(
-            self.port.spark, self.metadata, self.io, found, self._schema_at(end), where
-        )
-
-    def _schema_at(self, end: _End) -> Schema:
         metadata = self.metadata
-        if end.ref is not None and not metadata.ref(end.ref).is_branch:
-            end = _End(snapshot_id=metadata.ref(end.ref).snapshot_id)
-        if end.snapshot_id is None:
-            return metadata.schema
-        schema_id = metadata.snapshot_by_id(end.snapshot_id).schema_id
-        if schema_id is None:
-            return metadata.schema
-        return metadata.schemas_by_id.get(schema_id, metadata.schema)
+        if ref is not None and not metadata.ref(ref).is_branch:
+            snapshot_id = metadata.ref(ref).snapshot_id
+        end = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+        schema = metadata.schema_of(end)
+        return Changelog(self.port.spark, metadata, self.io, found, schema, where)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    """The end of a range as it was asked for: rows are read with the schema of then.
+def _snapshot_and_ref(
+    metadata: TableMetadata,
+    argument: str,
+    given: SnapshotOrRef | None,
+    snapshot_id: SnapshotId | None,
+) -> tuple[int | None, str | None]:
+    """One side of a range: the snapshot's id, and the branch or tag if it was given as one.
 
-    Attributes:
-        snapshot_id: a snapshot, also where a time was given.
-        ref: a branch or tag.
-    """
+    Digits that are the id of a kept snapshot are that, whatever a tag is called.
 
-    snapshot_id: int | None = None
-    ref: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One side of a range as the caller names it.
-
-    Attributes:
+    Args:
         argument: the keyword for its id.
         given: what came without a keyword.
         snapshot_id: what came with it.
     """
-
-    argument: str
-    given: SnapshotOrRef | None
-    snapshot_id: SnapshotId | None
-
-    def snapshot_and_ref(self, metadata: TableMetadata) -> tuple[int | None, str | None]:
-        """Return the snapshot's id, and the branch or tag if it was given as one.
-
-        Digits that are the id of a kept snapshot are that, whatever a tag is called.
-        """
-        if self.given is None:
-            return optional_snapshot_id_of(self.snapshot_id, self.argument), None
-        if self.snapshot_id is not None:
-            raise ValidationError(
-                f"give {self.given!r} or {self.argument}={self.snapshot_id!r}, not both"
-            )
-        text = self.given.strip() if isinstance(self.given, str) else ""
-        if isinstance(self.given, str) and not self._is_id(text, metadata):
-            return metadata.ref(self.given).snapshot_id, self.given
-        return snapshot_id_of(self.given, self.argument), None
-
-    def _is_id(self, text: str, metadata: TableMetadata) -> bool:
-        is_number = text.isascii() and text.isdigit()
-        return is_number and (
-            int(text) in metadata.snapshots_by_id or self.given not in metadata.refs
-        )
+    if given is None:
+        return optional_snapshot_id_of(snapshot_id, argument), None
+    if snapshot_id is not None:
+        raise ValidationError(f"give {given!r} or {argument}={snapshot_id!r}, not both")
+    text = given.strip() if isinstance(given, str) else ""
+    is_id = (text.isascii() and text.isdigit()) and (
+        int(text) in metadata.snapshots_by_id or given not in metadata.refs
+    )
+    if isinstance(given, str) and not is_id:
+        return metadata.ref(given).snapshot_id, given
+    return snapshot_id_of(given, argument), None

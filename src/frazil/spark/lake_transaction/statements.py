@@ -113,21 +113,18 @@ class StatementTransactions:
             ValidationError: an earlier part has failed, or another one runs.
         """
         with self._run_alone():
-            yield from self._part()
-
-    def _part(self) -> Iterator[None]:
-        found = self._open
-        if found is not None and found.failed is not None:
-            raise ValidationError(
-                f"a statement of this transaction has failed ({found.failed}), so that nothing of "
-                "it is committed: run ROLLBACK"
-            )
-        try:
-            yield
-        except BaseException as error:
-            if self._open is not None:
-                self._open.failed = type(error).__name__
-            raise
+            found = self._open
+            if found is not None and found.failed is not None:
+                raise ValidationError(
+                    f"a statement of this transaction has failed ({found.failed}), so that "
+                    "nothing of it is committed: run ROLLBACK"
+                )
+            try:
+                yield
+            except BaseException as error:
+                if self._open is not None:
+                    self._open.failed = type(error).__name__
+                raise
 
     def close(self) -> None:
         """Roll back what is open."""

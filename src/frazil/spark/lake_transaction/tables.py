@@ -44,8 +44,8 @@ class JoinedTables:
         self,
         spark: SparkSession,
         catalog: Catalog,
-        *,
         isolation: str = "serializable",
+        *,
         batch: Batch | None = None,
     ) -> None:
         if not catalog.can(Capability.MULTI_TABLE_COMMITS):

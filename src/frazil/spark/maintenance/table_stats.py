@@ -57,7 +57,7 @@ class ComputeTableStats:
         snapshot = chosen_snapshot(metadata, self.snapshot_id)
         if snapshot is None:
             return TableStatsResult()
-        schema = schema_of(metadata, snapshot)
+        schema = metadata.schema_of(snapshot)
         fields = _chosen_fields(schema, self.columns)
         sketches = _sketches(port, snapshot, schema, fields)
         path = statistics_path(metadata, snapshot.snapshot_id)
@@ -76,13 +76,6 @@ def chosen_snapshot(metadata: TableMetadata, snapshot_id: SnapshotId | None) -> 
     """
     given = optional_snapshot_id_of(snapshot_id)
     return metadata.current_snapshot if given is None else metadata.snapshot_by_id(given)
-
-
-def schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
-    """Return the schema that a snapshot was written with, or else the current one."""
-    if snapshot.schema_id is None:
-        return metadata.schema
-    return metadata.schemas_by_id.get(snapshot.schema_id, metadata.schema)
 
 
 def register_file(io: FileIO, path: str, register: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ from frazil.spark.abilities import HAS_ARROW_FUNCTIONS
 from frazil.spark.files.arrow.files import arrow_type
 from frazil.spark.metadata_frames.shape import record_batch, spark_schema
 from frazil.spark.session.tasks import arrow_function, map_items
-from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.spark.types import SparkTypeSupport, named_column
 from frazil.storage.files import FileIO
 from frazil.table.inspect.files import ROW, EntryTables
 from frazil.table.inspect.schemas import MAPPED, without_maps
@@ -105,8 +105,7 @@ def _column(field: I.NestedField, support: SparkTypeSupport, inside: str = "") -
         column = F.struct(*(_column(part, support, "data_file.") for part in parts))
     else:
         column = F.col(f"{inside}{field.name}")
-    metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
-    return column.alias(field.name, metadata=metadata)
+    return named_column(column, field)
 
 
 def batches_of(

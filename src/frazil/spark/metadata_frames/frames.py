@@ -37,7 +37,7 @@ from frazil.spark.session.facts import (
     type_support,
 )
 from frazil.spark.session.tasks import arrow_function, spread_items
-from frazil.spark.types import COMMENT_KEY, SparkTypeSupport
+from frazil.spark.types import SparkTypeSupport, named_column
 from frazil.storage.files import FileIO
 from frazil.storage.on_driver import OnDriver
 from frazil.table.inspect import schemas as columns
@@ -286,8 +286,7 @@ def _shown_column(field: I.NestedField) -> Column:
             column = F.col("newest.snapshot_id")
         case _:
             column = F.col(field.name)
-    metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
-    return column.alias(field.name, metadata=metadata)
+    return named_column(column, field)
 
 
 PlacedTable = Literal["files", "entries"]
@@ -338,7 +337,7 @@ class PlacedRows:
         )
         numbers = F.sequence(F.lit(0).cast("bigint"), F.col("count") - 1)
         rows = spread_items(self.spark, items).select(_TASK, F.explode(numbers).alias(ROW))
-        plain = self._plain_columns
+        plain = I.StructType((*without_maps(self.columns).fields, _ROW_FIELD))
         look_up = _function(self._reader("plain", plain, manifests, counts), plain, self.support)
         rows = rows.select(_TASK, look_up(F.col(_TASK), F.col(ROW)).alias(_PLAIN))
         maps = I.StructType(self.tables.maps_columns)
@@ -358,12 +357,7 @@ class PlacedRows:
             if column.required:
                 found = _never_null(found, shown)
             found = found.cast(shown)
-        metadata = {} if column.doc is None else {COMMENT_KEY: column.doc}
-        return found.alias(column.name, metadata=metadata)
-
-    @property
-    def _plain_columns(self) -> I.StructType:
-        return I.StructType((*without_maps(self.columns).fields, _ROW_FIELD))
+        return named_column(found, column)
 
     def _reader(
         self,

@@ -71,14 +71,14 @@ class ImportFiles:
             found = source_of(port.spark, port.io, self.source, self.file_format)
             if not len(found.files):
                 return AddFilesResult()
-            imported = importer.files_of(found, self.partition_filter)
-            together.run(learn_names(base, imported.names))
+            entries, names = importer.files_of(found, self.partition_filter)
+            together.run(learn_names(base, names))
             operation = AddFiles(
                 port.io,
-                imported.entries,
+                entries,
                 snapshot_options(**settings),
                 check_duplicates=self.check_duplicate_files,
             )
             together.run(operation)
             summary = together.metadata.snapshot_by_id(operation.snapshot_id).summary or {}
-        return AddFilesResult(len(imported.entries), int(summary.get(CHANGED_PARTITION_COUNT, 0)))
+        return AddFilesResult(len(entries), int(summary.get(CHANGED_PARTITION_COUNT, 0)))

@@ -26,19 +26,6 @@ _LIKE_BYTES: Final = ("binary", "large_binary")
 
 
 @dataclass(frozen=True, slots=True)
-class FileColumns:
-    """A file's columns as the table takes them.
-
-    Attributes:
-        columns: with the ids of the table's fields.
-        names: that the name mapping must have besides its own.
-    """
-
-    columns: tuple[FooterColumn, ...]
-    names: FileNames
-
-
-@dataclass(frozen=True, slots=True)
 class _Level:
     """The columns of a table, or the fields in one of them, as files are looked through for them.
 
@@ -85,8 +72,14 @@ class ColumnMatcher:
     file_format: str
     is_case_sensitive: bool
 
-    def match(self, columns: tuple[FooterColumn, ...]) -> FileColumns:
-        """Return the columns with the ids of the table's.
+    def match(
+        self, columns: tuple[FooterColumn, ...]
+    ) -> tuple[tuple[FooterColumn, ...], FileNames]:
+        """Return a file's columns as the table takes them.
+
+        Returns:
+            The columns with the ids of the table's fields, and names that the name mapping must
+            have besides its own.
 
         Raises:
             SchemaMismatchError: naming each column that does not fit, and how.
@@ -105,8 +98,7 @@ class ColumnMatcher:
             problems.append(f"none of its columns {there} is one of the table's")
         if problems:
             raise SchemaMismatchError("; ".join(problems))
-        told = FileNames(frozenset(names.spellings), frozenset(names.of_files_only))
-        return FileColumns(found, told)
+        return found, FileNames(frozenset(names.spellings), frozenset(names.of_files_only))
 
     def _name_columns(
         self, columns: Sequence[FooterColumn], level: _Level, names: _Names
@@ -196,9 +188,10 @@ class ColumnMatcher:
         """Refuse a file whose own ids stand for other columns than its names do."""
         for column in columns:
             known = self.schema.field_or_none(column.field_id) if column.field_id else None
-            names = {name for each in (known,) if each for name in (each.name,)}
-            names |= set(self.mapping.names_of(column.field_id)) if column.field_id else set()
-            if known is not None and column.name.lower() not in {n.lower() for n in names}:
+            names = self.mapping.names_of(column.field_id) if column.field_id else ()
+            if known is not None and column.name.lower() not in {
+                name.lower() for name in (known.name, *names)
+            }:
                 raise SchemaMismatchError(
                     f"its column {column.name} has the field id {column.field_id}, which is "
                     f"{known.name} in the table: the file was written for another table"

@@ -22,7 +22,6 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.partitions.partitioning import PartitionSpec
 from frazil.format.properties.column_metrics import metrics_modes
 from frazil.format.properties.metrics_mode import COUNTS, FULL
-from frazil.format.schema import Schema
 from frazil.format.schema.name_mapping import FileNames, NameMapping
 from frazil.format.values import from_bytes, to_bytes
 from frazil.spark.files.arrow.avro_files import AvroFile
@@ -33,7 +32,7 @@ from frazil.spark.files.layout.footers import (
     columns_of_parquet,
 )
 from frazil.spark.files.wire import entry_from_text, entry_to_text
-from frazil.spark.migration.columns import ColumnMatcher, FileColumns
+from frazil.spark.migration.columns import ColumnMatcher
 from frazil.spark.session.tasks import Wire
 from frazil.storage.files import FileIO
 from frazil.storage.parquet.footer import read_description
@@ -103,14 +102,9 @@ class EntryMaker:
         return cls(io, file_format, spec, matcher, MetricsReader(schema, modes))
 
     @property
-    def schema(self) -> Schema:
-        """The table's schema."""
-        return self.matcher.schema
-
-    @property
     def partition_type(self) -> I.StructType:
         """The type of the files' partitions."""
-        return self.spec.partition_type(self.schema)
+        return self.spec.partition_type(self.matcher.schema)
 
     def partition_of(self, values: Sequence[str | None]) -> tuple[Any, ...]:
         """Return the partition whose values are given as hex."""
@@ -131,7 +125,7 @@ class EntryMaker:
             with self.io.open_input(path) as stream:
                 size = stream.seek(0, 2)
                 stream.seek(0)
-                columns, metrics = self._read(stream, path, partition)
+                names, metrics = self._read(stream, path, partition)
         except SchemaMismatchError as error:
             raise SchemaMismatchError(f"{path} does not fit the table: {error}") from None
         except FrazilError:
@@ -159,35 +153,35 @@ class EntryMaker:
             split_offsets=None,
             sort_order_id=None,
         )
-        return Found(entry, columns.names)
+        return Found(entry, names)
 
     def _read(
         self, stream: BinaryIO, path: str, partition: tuple[Any, ...]
-    ) -> tuple[FileColumns, FileMetrics]:
+    ) -> tuple[FileNames, FileMetrics]:
         match self.file_format:
             case "parquet":
                 footer = read_description(stream)
-                columns = self.matcher.match(columns_of_parquet(footer.schema))
-                check_calendar(footer, list(_leaves(columns.columns)))
-                metrics = self._metrics(footer, columns.columns)
-                self._check_nulls(footer, columns.columns, metrics)
-                self._check_partition(columns.columns, partition, metrics)
-                return columns, metrics
+                columns, names = self.matcher.match(columns_of_parquet(footer.schema))
+                check_calendar(footer, list(_leaves(columns)))
+                metrics = self._metrics(footer, columns)
+                self._check_nulls(footer, columns, metrics)
+                self._check_partition(columns, partition, metrics)
+                return names, metrics
             case "orc":
                 file = orc.ORCFile(stream)
-                columns = self._matched_rows(columns_of_arrow(file.schema, _ORC_ID))
-                return columns, _only_rows(file.nrows)
+                names = self._names_of_rows(columns_of_arrow(file.schema, _ORC_ID))
+                return names, _only_rows(file.nrows)
             case _:
-                columns = self._matched_rows(AvroFile(stream, path).columns)
+                names = self._names_of_rows(AvroFile(stream, path).columns)
                 stream.seek(0)
                 rows = sum(block.num_records for block in fastavro.block_reader(stream))
-                return columns, _only_rows(rows)
+                return names, _only_rows(rows)
 
-    def _matched_rows(self, columns: tuple[FooterColumn, ...]) -> FileColumns:
-        """The columns of a file whose footer says nothing of values."""
-        matched = self.matcher.match(columns)
-        stored = {column.field_id for column in matched.columns}
-        for each in self.schema.fields:
+    def _names_of_rows(self, columns: tuple[FooterColumn, ...]) -> FileNames:
+        """The names in a file whose footer says nothing of values, once its columns are matched."""
+        matched, names = self.matcher.match(columns)
+        stored = {column.field_id for column in matched}
+        for each in self.matcher.schema.fields:
             if each.field_id in stored & self.matcher.partition_ids:
                 raise SchemaMismatchError(
                     f"it holds the partition column {each.name} itself, and whether its values are "
@@ -198,7 +192,7 @@ class EntryMaker:
                     f"the table requires {each.name}, and whether the file holds NULL there cannot "
                     f"be told of {self.file_format} files: make the column optional first"
                 )
-        return matched
+        return names
 
     def _metrics(self, footer: pq.FileMetaData, columns: Sequence[FooterColumn]) -> FileMetrics:
         leaves = list(_leaves(columns))
@@ -229,7 +223,7 @@ class EntryMaker:
             for index in range(footer.num_columns)
         }
         names = {column.field_id: column.name for column in columns}
-        for each in self.schema.fields:
+        for each in self.matcher.schema.fields:
             if not each.required or each.field_id not in stored or each.field_type.is_nested:
                 continue
             if levels.get(names[each.field_id]) == 0 or not metrics.record_count:
@@ -252,7 +246,7 @@ class EntryMaker:
                 continue
             bounds = (metrics.lower_bounds.get(number), metrics.upper_bounds.get(number))
             nulls = metrics.null_value_counts.get(number)
-            kind = self.schema.find_type(number)
+            kind = self.matcher.schema.find_type(number)
             if value is None:
                 agrees = nulls is not None and nulls == metrics.record_count
             else:

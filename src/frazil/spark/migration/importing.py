@@ -26,19 +26,6 @@ from frazil.table.migration.partitions import PartitionTexts, compatible_spec, v
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """The files of a source as a table takes them.
-
-    Attributes:
-        entries: one for each file.
-        names: that the table's name mapping must have for them besides its own.
-    """
-
-    entries: list[DataFile]
-    names: FileNames
-
-
-@dataclass(frozen=True, slots=True)
 class Importer:
     """Reads the footers of files for one table.
 
@@ -63,8 +50,12 @@ class Importer:
 
     def files_of(
         self, source: FileSource, partition_filter: Mapping[str, Any] | None = None
-    ) -> Imported:
+    ) -> tuple[list[DataFile], FileNames]:
         """Read the files of the partitions that a filter leaves.
+
+        Returns:
+            An entry for each file, and names that the table's name mapping must have for them
+            besides its own.
 
         Raises:
             ValidationError: the partitioning of the source is none of the table's, or the filter
@@ -93,7 +84,7 @@ class Importer:
         )
         found = self._find_all(maker, chosen)
         names = reduce(or_, (each.names for each in found), FileNames())
-        return Imported([each.entry for each in found], names)
+        return [each.entry for each in found], names
 
     def _find_all(self, maker: EntryMaker, files: pl.DataFrame) -> list[Found]:
         columns = [value_column(number) for number in range(len(maker.spec.fields))]
@@ -111,7 +102,7 @@ class Importer:
 
     def _refuse_required_nulls(self, maker: EntryMaker, files: pl.DataFrame) -> None:
         for number, each in enumerate(maker.spec.fields):
-            if each.is_void or not maker.schema.find_field(each.source_id).required:
+            if each.is_void or not self.metadata.schema.find_field(each.source_id).required:
                 continue
             null = files.filter(pl.col(value_column(number)).is_null())["path"]
             if len(null):

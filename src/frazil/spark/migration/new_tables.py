@@ -72,7 +72,8 @@ def snapshot_table(
         if location is None
         else normalize_location(location)
     )
-    if _overlap(place, found.location):
+    there = found.location
+    if place == there or is_inside(place, there) or is_inside(there, place):
         raise ValidationError(
             f"the location {place} and that of {found}, {found.location}, lie in one another: the "
             "files of both would be mixed; give another location"
@@ -145,10 +146,6 @@ def _copy_of_properties(table: SparkTable) -> dict[str, str]:
     return {key: text for key, text in table.properties.items() if key not in _OF_SPARK}
 
 
-def _overlap(left: str, right: str) -> bool:
-    return left == right or is_inside(left, right) or is_inside(right, left)
-
-
 def _metadata(table: SparkTable, location: str, properties: Mapping[str, str]) -> TableMetadata:
     # Spark's readers take every column of files for optional.
     schema = query_schema_from_spark(table.schema)
@@ -171,10 +168,10 @@ def _create(
     # A server may have chosen the place, and given out ids of its own.
     importer = Importer(spark, staged.io, staged.metadata, shown(identifier), parallelism)
     files = files_of_table(spark, staged.io, source, ignore_missing_files=ignore_missing_files)
-    imported = importer.files_of(FileSource(str(source), source.file_format, files))
+    entries, names = importer.files_of(FileSource(str(source), source.file_format, files))
     with CreateTransaction(catalog, staged) as transaction:
-        transaction.port.run(learn_names(staged.metadata, imported.names))
-        transaction.files.append(imported.entries, snapshot_properties=engine_summary(spark))
+        transaction.port.run(learn_names(staged.metadata, names))
+        transaction.files.append(entries, snapshot_properties=engine_summary(spark))
     return transaction.created_table
 
 

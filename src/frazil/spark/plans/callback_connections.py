@@ -58,7 +58,8 @@ class CallbackConnections:
             if len(self._known) <= self._most:
                 return
             known, self._known = self._known, []
-        running = self._numbers_of_running()
+        # The numbers of the threads that have not ended, by one text: an array has many calls.
+        running = set(json.loads(self._texts.toString(self._running.getAllThreadIds())))
         left = [each for each in known if each[0] in running]
         with self._lock:
             self._known += left
@@ -68,10 +69,6 @@ class CallbackConnections:
                 # py4j has it among those that it may use again; closing alone leaves it there.
                 self._client.connectionStopped(connection)
                 connection.shutdown()
-
-    def _numbers_of_running(self) -> set[int]:
-        """The numbers of the threads that have not ended, by one text: an array has many calls."""
-        return set(json.loads(self._texts.toString(self._running.getAllThreadIds())))
 
 
 _KNOWN: Final[WeakKeyDictionary[Any, CallbackConnections]] = WeakKeyDictionary()

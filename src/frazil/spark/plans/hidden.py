@@ -17,7 +17,13 @@ from pyspark.sql import DataFrame
 
 from frazil.spark.abilities import made_by
 from frazil.spark.files.projection import DELETED
-from frazil.spark.plans.machine import JavaObject, Machine, analysed_plan, elements
+from frazil.spark.plans.machine import (
+    Machine,
+    NodeReplacement,
+    analysed_plan,
+    elements,
+    kind_of,
+)
 
 _IS_METADATA: Final = "__metadata_col"
 """How Spark marks a column that no star means."""
@@ -40,7 +46,7 @@ def with_hidden_columns(machine: Machine, plan: Any) -> Any:
     """Return a plan whose marked columns are found by their names alone."""
     shown, tagged = _shown_and_marked(plan)
     made = machine.catalyst.plans.logical.Project(machine.sequence(shown), plan)
-    made.setTagValue(machine.hidden_tag, machine.sequence(tagged))
+    made.setTagValue(machine.root.hidden_tag, machine.sequence(tagged))
     return made
 
 
@@ -74,8 +80,8 @@ def hidden_above(machine: Machine, plan: Any, shown: int, before: Any) -> Any:
     columns = list(elements(plan.output()))
     made = machine.catalyst.plans.logical.Project(machine.sequence(columns[:shown]), plan)
     made.copyTagsFrom(before)
-    made.setTagValue(machine.hidden_tag, machine.sequence(columns[shown:]))
-    made.setTagValue(machine.hidden_mark, True)
+    made.setTagValue(machine.root.hidden_tag, machine.sequence(columns[shown:]))
+    made.setTagValue(machine.root.hidden_mark, True)
     return made
 
 
@@ -103,10 +109,15 @@ class DeletedPlaces:
     at: frozenset[int] | None = None
     ids: list[int | None] = field(default_factory=list)
 
-    def named_in(self, plan: Any) -> DeletedPlaces:
+    def places_in(self, plan: Any) -> DeletedPlaces:
         """Return the places whose column is named in an analysed plan."""
         text = whole_text(plan)
-        at = (n for n, each in enumerate(self.ids) if each is not None and _names(text, each))
+        # Where a column is made it has its own name before its id.
+        at = (
+            n
+            for n, each in enumerate(self.ids)
+            if each is not None and re.search(rf"(?<! AS ){DELETED}#{each}\b", text)
+        )
         return DeletedPlaces(frozenset(at))
 
 
@@ -117,21 +128,6 @@ def whole_text(plan: Any) -> str:
     """Return the text of a plan with all columns of each node."""
     told = (True, False, _ALL, False)
     return str(made_by(plan.treeString, (*told, False), told))
-
-
-def _names(text: str, column: int) -> bool:
-    """Whether a plan names a column elsewhere than where it is made."""
-    return re.search(rf"(?<! AS ){DELETED}#{column}\b", text) is not None
-
-
-def each_place(machine: Machine, plans: Any, deleted: DeletedPlaces) -> Any:
-    """Return a partial function of Scala that replaces relations.
-
-    Args:
-        plans: of the rows of relations, by these; columns are marked.
-        deleted: where deleted rows are among them; it gets the ids of the columns.
-    """
-    return _Places(machine, plans, deleted)
 
 
 def _shown_and_marked(plan: Any) -> tuple[list[Any], list[Any]]:
@@ -169,38 +165,31 @@ def _as_hidden(machine: Machine, column: Any) -> Any:
     return builder.putBoolean(_IS_METADATA, True).build()
 
 
-class _Places(JavaObject):
-    """Replaces relations, each with columns of its own."""
+class EachPlace(NodeReplacement):
+    """Replaces relations, each with columns of its own.
+
+    Args:
+        plans: of the rows of relations, by these; columns are marked.
+        deleted: where deleted rows are among them; it gets the ids of the columns.
+    """
 
     def __init__(self, machine: Machine, plans: Any, deleted: DeletedPlaces) -> None:
         self.machine = machine
         self._deleted = deleted
         self._plans = plans
 
-    def isDefinedAt(self, node: Any) -> bool:
-        """Whether a node may be replaced."""
-        return True
-
-    def apply(self, node: Any) -> Any:
-        """Return what stands in the place of a node."""
-        return self.applyOrElse(node, None)
-
-    def applyOrElse(self, node: Any, default: Any) -> Any:
-        """Return what stands in the place of a node, which may be the node."""
-        kind = _kind(node)
-        found = None
+    def _replacement(self, node: Any) -> Any:
+        kind = kind_of(node)
         if kind == _ALIAS:
-            found = self._rows(node, node.child(), str(node.identifier().name()))
-        elif kind == _COLUMNS or kind in _RELATIONS:
-            found = self._rows(node, node, None)
-        if found is not None:
-            return found
-        return node if default is None else default.apply(node)
+            return self._rows(node, node.child(), str(node.identifier().name()))
+        if kind == _COLUMNS or kind in _RELATIONS:
+            return self._rows(node, node, None)
+        return None
 
     def _rows(self, whole: Any, node: Any, alias: str | None) -> Any:
         """The rows of a relation below an alias, and below names for its columns."""
         names = None
-        if _kind(node) == _COLUMNS:
+        if kind_of(node) == _COLUMNS:
             names, node = [str(each) for each in elements(node.outputColumnNames())], node.child()
         found = self._plans.get(whole)
         if not found.isDefined():
@@ -232,7 +221,11 @@ class _Places(JavaObject):
             named = [(each, name) for each, name in named if each is not column]
             column = None
         made = _projection(self.machine, plan, ((each, name, None) for each, name in named))
-        new = (int(each.exprId().id()) for each in elements(made.output()) if _is_deleted(each))
+        new = (
+            int(each.exprId().id())
+            for each in elements(made.output())
+            if str(each.name()) == DELETED and each.metadata().contains(_IS_METADATA)
+        )
         self._deleted.ids.append(None if column is None else next(new))
         return made
 
@@ -241,16 +234,3 @@ class _Places(JavaObject):
         if alias is not None:
             return self.machine.named_plan(plan, (alias,))
         return self.machine.catalyst.plans.logical.SubqueryAlias(before.identifier(), plan)
-
-    class Java:
-        """What the virtual machine takes it for."""
-
-        implements: Final = ["scala.PartialFunction"]
-
-
-def _is_deleted(column: Any) -> bool:
-    return str(column.name()) == DELETED and column.metadata().contains(_IS_METADATA)
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.later import later
-from frazil.spark.abilities import made_by, substitutes_parameters
+from frazil.spark.abilities import class_named, made_by, substitutes_parameters
 from frazil.spark.gateway_errors import Py4JError, Py4JJavaError
 from frazil.spark.plans.callback_connections import add_current_connection
 from frazil.spark.plans.sparks_errors import SparksToo, condition_of
@@ -38,6 +39,7 @@ FUNCTION: Final = "org.apache.spark.api.java.function.Function2"
 """An interface of Spark's whose method may raise any exception."""
 
 _RUNNER: Final = "org.apache.spark.sql.connector.ExternalCommandRunner"
+_TEXTS: Final = "[Ljava.lang.String;"
 _OPTIONS: Final = "org.apache.spark.sql.util.CaseInsensitiveStringMap"
 ANY: Final = "Exception"
 """The checked exception that a method declares which may raise all of them."""
@@ -90,8 +92,19 @@ class _Kept:
         return kind._origin if isinstance(kind, _Kept) else kind
 
 
-class _Root:
-    """What is kept of one virtual machine."""
+class MachineRoot:
+    """What is kept of one virtual machine.
+
+    Attributes:
+        sql: Spark's package of SQL; each name in it is looked for once.
+        no_options: a read's options where there are none.
+        substitutes_parameters: whether Spark's parser puts the values of parameters in their
+            places.
+        table_mark: the tag of a node that tells of which table its rows are.
+        hidden_mark: the tag of a node whose hidden columns are ours; Spark's joins have such too.
+        plan_id: Spark's tag of a plan that has an id, and of a column that is looked for in it.
+        hidden_tag: Spark's tag of a node that tells of its hidden columns.
+    """
 
     def __init__(self, jvm: Any) -> None:
         self._jvm = jvm
@@ -116,19 +129,16 @@ class _Root:
         are.
         """
         handles = self._jvm.java.lang.invoke
-        text, options = self._class("java.lang.String"), self._class(_OPTIONS)
-        runner, function = self._class(_RUNNER), self._class(FUNCTION)
-        thing = self._class("java.lang.Object")
+        names = ("java.lang.String", _OPTIONS, _RUNNER, FUNCTION, "java.lang.Object", _TEXTS)
+        text, options, runner, function, thing, texts = (
+            class_named(self._jvm, name) for name in names
+        )
         lookup = handles.MethodHandles.privateLookupIn(runner, handles.MethodHandles.lookup())
         called = lookup.findVirtual(function, "call", self._method(thing, thing, thing))
-        method = self._method(self._class("[Ljava.lang.String;"), text, options)
+        method = self._method(texts, text, options)
         return handles.LambdaMetafactory.metafactory(
             lookup, "executeCommand", self._method(runner, function), method, called, method
         ).getTarget()
-
-    def _class(self, name: str) -> Any:
-        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        return self._jvm.java.lang.Class.forName(name, True, loader)
 
     def _method(self, returned: Any, *taken: Any) -> Any:
         """The type of a method."""
@@ -147,7 +157,7 @@ class _Root:
         return found
 
 
-_ROOTS: Final[WeakKeyDictionary[Any, _Root]] = WeakKeyDictionary()
+_ROOTS: Final[WeakKeyDictionary[Any, MachineRoot]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,52 +188,23 @@ class Machine:
     @property
     def sql(self) -> Any:
         """Spark's package of SQL; each name in it is looked for once."""
-        return self._root.sql
+        return self.root.sql
 
     @property
-    def no_options(self) -> Any:
-        """A read's options where there are none."""
-        return self._root.no_options
-
-    @property
-    def substitutes_parameters(self) -> bool:
-        """Whether Spark's parser puts the values of parameters in their places."""
-        return self._root.substitutes_parameters
-
-    @property
-    def table_mark(self) -> Any:
-        """The tag of a node that tells of which table its rows are."""
-        return self._root.table_mark
-
-    @property
-    def hidden_mark(self) -> Any:
-        """The tag of a node whose hidden columns are ours; joins of Spark's have such too."""
-        return self._root.hidden_mark
-
-    @property
-    def plan_id(self) -> Any:
-        """Spark's tag of a plan that has an id, and of a column that is looked for in it."""
-        return self._root.plan_id
-
-    @property
-    def hidden_tag(self) -> Any:
-        """Spark's tag of a node that tells of its hidden columns."""
-        return self._root.hidden_tag
-
-    @property
-    def _root(self) -> _Root:
+    def root(self) -> MachineRoot:
+        """What is kept of it."""
         kept = _ROOTS.get(self.gateway)
         if kept is None:
-            kept = _ROOTS[self.gateway] = _Root(self.jvm)
+            kept = _ROOTS[self.gateway] = MachineRoot(self.jvm)
         return kept
 
     def sequence(self, values: Iterable[Any]) -> Any:
         """Return values as an immutable sequence of Scala."""
-        return self._root.to_sequence(list(values))
+        return self.root.to_sequence(list(values))
 
     def name_parts(self, parts: Sequence[str]) -> Any:
         """Return the parts of a name as an immutable sequence of Scala, which is kept."""
-        return self._root.sequence_of_parts(tuple(parts))
+        return self.root.sequence_of_parts(tuple(parts))
 
     def texts(self, values: Sequence[str]) -> Any:
         """Return an array of strings."""
@@ -245,7 +226,7 @@ class Machine:
 
     def empty_map(self) -> Any:
         """Return Scala's map without entries."""
-        return self._root.empty_map
+        return self.root.empty_map
 
     def mapping(self, entries: Iterable[tuple[Any, Any]]) -> Any:
         """Return a map of Scala."""
@@ -264,7 +245,7 @@ class Machine:
         """Return the runner of a command that calls a function of `FUNCTION`."""
         arguments = self.jvm.java.util.ArrayList()
         arguments.add(function)
-        return self._root.runner_of.invokeWithArguments(arguments)
+        return self.root.runner_of.invokeWithArguments(arguments)
 
     def frame(self, spark: Any, plan: Any) -> DataFrame:
         """Return the DataFrame of a plan in a classic session, which is analysed."""
@@ -318,7 +299,7 @@ class Machine:
             condition = error.getCondition()
         if condition is None or ANY not in declared:
             return None
-        none, contexts = self.jvm.scala.Option.empty(), self.array(self._root.query_context, ())
+        none, contexts = self.jvm.scala.Option.empty(), self.array(self.root.query_context, ())
         return self.sql.AnalysisException(
             text_of_error(error),
             *(none, none, none),
@@ -352,7 +333,7 @@ class Machine:
         context: Sequence[Any],
         declared: Sequence[str],
     ) -> Any:
-        contexts = self.array(self._root.query_context, context)
+        contexts = self.array(self.root.query_context, context)
         if ANY in declared:
             none = self.jvm.scala.Option.empty()
             return self.sql.AnalysisException(condition, parameters, contexts, none)
@@ -396,6 +377,11 @@ def elements(sequence: Any) -> Iterator[Any]:
     """Yield what is in a sequence of Scala."""
     for place in range(sequence.size()):
         yield sequence.apply(place)
+
+
+def kind_of(node: Any) -> str:
+    """Return the name of an object's class."""
+    return str(node.getClass().getSimpleName())
 
 
 def value_of(owner: Any, name: str) -> Any:
@@ -468,6 +454,34 @@ class JavaObject:
     def toString(self) -> str:
         """What plans show."""
         return type(self).__name__
+
+
+class NodeReplacement(JavaObject, ABC):
+    """A partial function of Scala's that replaces nodes of a plan."""
+
+    def isDefinedAt(self, node: Any) -> bool:
+        """Whether a node may be replaced."""
+        return True
+
+    def apply(self, node: Any) -> Any:
+        """Return what stands in the place of a node."""
+        return self.applyOrElse(node, None)
+
+    def applyOrElse(self, node: Any, default: Any) -> Any:
+        """Return what stands in the place of a node, which may be the node."""
+        found = self._replacement(node)
+        if found is not None:
+            return found
+        return node if default is None else default.apply(node)
+
+    @abstractmethod
+    def _replacement(self, node: Any) -> Any:
+        """What is to stand in the place of a node; None for the node."""
+
+    class Java:
+        """What the virtual machine takes it for."""
+
+        implements: Final = ["scala.PartialFunction"]
 
 
 def answers(*declared: str) -> Callable[[Call], Call]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from frazil.spark.plans.hidden import DeletedPlaces, each_place
-from frazil.spark.plans.machine import Machine
+from frazil.spark.plans.hidden import DeletedPlaces, EachPlace
+from frazil.spark.plans.machine import Machine, elements, kind_of
 
 RELATION: Final = "UnresolvedRelation"
 _TRAVEL: Final = "RelationTimeTravel"
@@ -94,7 +94,7 @@ def unresolved_names(text: str) -> list[frozenset[str]]:
 
 def read_plan(plan: Any) -> Any:
     """Return what of a plan reads: what a command holds apart from its children, or all of it."""
-    place = _HOLDERS.get(_kind(plan))
+    place = _HOLDERS.get(kind_of(plan))
     return plan if place is None else plan.productElement(place)
 
 
@@ -117,7 +117,7 @@ def replace_relations(
     if deleted is not None:
         deleted.ids.clear()
     found = _Replacing(machine, rows, deleted)
-    place = _HOLDERS.get(_kind(plan))
+    place = _HOLDERS.get(kind_of(plan))
     if place is None:
         return found.in_scope(plan, frozenset())
     fields = [plan.productElement(i) for i in range(2)]
@@ -140,7 +140,7 @@ class _Replacing:
         """
         if _WITH not in plan.toString():
             return self._replace_here(plan, ctes)
-        if _kind(plan) == _SCOPE:
+        if kind_of(plan) == _SCOPE:
             return self._replace_in_with(plan, ctes)
         left_out, put_in = [], []
         for number, node in enumerate(_withs(plan)):
@@ -161,7 +161,7 @@ class _Replacing:
         plans = [(each.key(self.machine), made) for each, made in here]
         if self.deleted is not None:
             by_node = self.machine.mapping(plans)
-            return plan.transformDownWithSubqueries(each_place(self.machine, by_node, self.deleted))
+            return plan.transformDownWithSubqueries(EachPlace(self.machine, by_node, self.deleted))
         # Upwards, rows that are put in are not walked; those with an alias are put in first.
         aliased = [row for row, (each, _) in zip(plans, here, strict=True) if each.alias]
         plain = [row for row, (each, _) in zip(plans, here, strict=True) if not each.alias]
@@ -188,7 +188,7 @@ def _in_scopes(
 ) -> Iterator[PlannedRelation]:
     """The relations below a node, where CTEs of some names are in scope."""
     text = str(plan.toString())
-    if _WITH in text and _kind(plan) == _SCOPE:
+    if _WITH in text and kind_of(plan) == _SCOPE:
         for cte, name, own in _scopes_of(plan, ctes):
             yield from _in_scopes(machine, cte.productElement(1).child(), own, node_by_node)
             ctes |= {name}
@@ -218,7 +218,7 @@ def _in_nodes(
     machine: Machine, node: Any, ctes: frozenset[str], node_by_node: bool, alias: str | None
 ) -> Iterator[PlannedRelation]:
     """The relations below a node, with what is right above it."""
-    kind = _kind(node)
+    kind = kind_of(node)
     if kind == _SCOPE:
         yield from _in_scopes(machine, node, ctes, node_by_node)
         return
@@ -239,7 +239,7 @@ def _relation(node: Any, kind: str, alias: str | None) -> PlannedRelation | None
         if options is None or node.isStreaming():
             return None
         return PlannedRelation(_parts(node), node, options=options, alias=alias)
-    if _kind(node.relation()) != RELATION:
+    if kind_of(node.relation()) != RELATION:
         return None
     version, timestamp = node.version(), node.timestamp()
     return PlannedRelation(
@@ -255,14 +255,12 @@ def _relation(node: Any, kind: str, alias: str | None) -> PlannedRelation | None
 def _unresolved_relation(machine: Machine, parts: Sequence[str]) -> Any:
     """A relation of that name without options."""
     kind = machine.catalyst.analysis.UnresolvedRelation
-    return kind(machine.name_parts(parts), machine.no_options, False)
+    return kind(machine.name_parts(parts), machine.root.no_options, False)
 
 
 def _scopes_of(node: Any, ctes: frozenset[str]) -> Iterator[tuple[Any, str, frozenset[str]]]:
     """The CTEs of a query, each with its name in small letters and with those that it sees."""
-    relations = node.cteRelations()
-    for place in range(relations.size()):
-        cte = relations.apply(place)
+    for cte in elements(node.cteRelations()):
         name = str(cte.productElement(0)).lower()
         yield cte, name, ctes | {name} if node.allowRecursion() else ctes
         ctes |= {name}
@@ -270,7 +268,7 @@ def _scopes_of(node: Any, ctes: frozenset[str]) -> Iterator[tuple[Any, str, froz
 
 def _withs(plan: Any) -> Iterator[Any]:
     """The outermost queries with CTEs."""
-    if _kind(plan) == _SCOPE:
+    if kind_of(plan) == _SCOPE:
         yield plan
         return
     for below in _children(plan):
@@ -279,8 +277,7 @@ def _withs(plan: Any) -> Iterator[Any]:
 
 def _children(plan: Any) -> Iterator[Any]:
     for nodes in (plan.children(), plan.innerChildren()):
-        for place in range(nodes.size()):
-            yield nodes.apply(place)
+        yield from elements(nodes)
 
 
 def _options(relation: Any) -> tuple[tuple[str, str], ...] | None:
@@ -292,7 +289,3 @@ def _options(relation: Any) -> tuple[tuple[str, str], ...] | None:
 
 def _parts(relation: Any) -> tuple[str, ...]:
     return tuple(relation.multipartIdentifier().mkString(_BETWEEN).split(_BETWEEN))
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())

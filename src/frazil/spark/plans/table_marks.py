@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from frazil.spark.plans.hidden import hidden_above, marked_columns
-from frazil.spark.plans.machine import JavaObject, Machine, elements
+from frazil.spark.plans.machine import Machine, NodeReplacement, elements, kind_of
 
 _ALIAS: Final = "SubqueryAlias"
 
@@ -22,13 +22,13 @@ are its own."""
 
 def mark(machine: Machine, plan: Any, text: str) -> None:
     """Let a plan tell which rows it is of."""
-    plan.setTagValue(machine.table_mark, text)
+    plan.setTagValue(machine.root.table_mark, text)
 
 
 def marks_in(machine: Machine, plan: Any) -> Iterator[str]:
     """Yield what the marks in a plan tell, each as often as it is there."""
     for node in _above_tables(machine, plan):
-        found = node.getTagValue(machine.table_mark)
+        found = node.getTagValue(machine.root.table_mark)
         if found.isDefined():
             yield str(found.get())
 
@@ -49,47 +49,33 @@ def with_hidden_columns(machine: Machine, plan: Any, rows: Sequence[MarkedRows])
 def forget_hidden(machine: Machine, plan: Any) -> None:
     """Have an analysed plan's hidden columns found no more: what is made of it may renew them."""
     for node in _above_tables(machine, plan):
-        if node.getTagValue(machine.hidden_mark).isDefined():
-            node.unsetTagValue(machine.hidden_tag)
-            node.unsetTagValue(machine.hidden_mark)
+        if node.getTagValue(machine.root.hidden_mark).isDefined():
+            node.unsetTagValue(machine.root.hidden_tag)
+            node.unsetTagValue(machine.root.hidden_mark)
 
 
 def _above_tables(machine: Machine, node: Any) -> Iterator[Any]:
     """The nodes of a plan, but those below a mark."""
     yield node
-    if node.getTagValue(machine.table_mark).isDefined():
+    if node.getTagValue(machine.root.table_mark).isDefined():
         return
     for nodes in (node.children(), node.subqueries()):
         for each in elements(nodes):
             yield from _above_tables(machine, each)
 
 
-class _MarkedPlaces(JavaObject):
+class _MarkedPlaces(NodeReplacement):
     """Puts hidden columns into marked nodes, and above the aliases of these."""
 
     def __init__(self, machine: Machine, rows: Sequence[MarkedRows]) -> None:
         self.machine = machine
         self._rows = list(rows)
 
-    def isDefinedAt(self, node: Any) -> bool:
-        """Whether a node may be replaced."""
-        return True
-
-    def apply(self, node: Any) -> Any:
-        """Return what stands in the place of a node."""
-        return self.applyOrElse(node, None)
-
-    def applyOrElse(self, node: Any, default: Any) -> Any:
-        """Return what stands in the place of a node, which may be the node."""
-        found = node.getTagValue(self.machine.table_mark)
-        made = None
+    def _replacement(self, node: Any) -> Any:
+        found = node.getTagValue(self.machine.root.table_mark)
         if found.isDefined():
-            made = self._marked_plan(node, str(found.get()))
-        elif _kind(node) == _ALIAS:
-            made = self._aliased_plan(node)
-        if made is not None:
-            return made
-        return node if default is None else default.apply(node)
+            return self._marked_plan(node, str(found.get()))
+        return self._aliased_plan(node) if kind_of(node) == _ALIAS else None
 
     def _marked_plan(self, node: Any, text: str) -> Any:
         at = next((n for n, each in enumerate(self._rows) if each[0] == text), None)
@@ -107,16 +93,16 @@ class _MarkedPlaces(JavaObject):
         kept = [*columns[:own], *(again[str(each.name())] for each in old[own:])]
         named = zip(kept, old, strict=True)
         made = marked_columns(self.machine, plan, named, columns[own:])
-        if _kind(node) == _ALIAS:
+        if kind_of(node) == _ALIAS:
             made = node.copy(node.identifier(), made)
         made.copyTagsFrom(node)
-        made.setTagValue(self.machine.table_mark, text)
+        made.setTagValue(self.machine.root.table_mark, text)
         return self._plan_above(made, node, len(old))
 
     def _aliased_plan(self, node: Any) -> Any:
         """An alias below the node that tells hidden columns: Spark 4.1 looks through none."""
         below = node.child()
-        if not below.getTagValue(self.machine.hidden_mark).isDefined():
+        if not below.getTagValue(self.machine.root.hidden_mark).isDefined():
             return None
         made = node.copy(node.identifier(), below.child())
         made.copyTagsFrom(node)
@@ -125,14 +111,5 @@ class _MarkedPlaces(JavaObject):
     def _plan_above(self, plan: Any, before: Any, shown: int) -> Any:
         """A plan's first columns, with all it tells of itself but which table it is of."""
         made = hidden_above(self.machine, plan, shown, before)
-        made.unsetTagValue(self.machine.table_mark)
+        made.unsetTagValue(self.machine.root.table_mark)
         return made
-
-    class Java:
-        """What the virtual machine takes it for."""
-
-        implements: Final = ["scala.PartialFunction"]
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())

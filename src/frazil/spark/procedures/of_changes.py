@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure
+from frazil.spark.procedures.procedure import TABLE, TEXT, Caller, Row, procedure
 
 
 def _create_changelog_view(caller: Caller, given: Arguments) -> list[Row]:
@@ -31,7 +30,7 @@ OF_CHANGES: Final = (
             Parameter("identifier_columns", ArgumentKind.TEXTS),
             Parameter("net_changes", ArgumentKind.BOOLEAN),
         ],
-        [("changelog_view", I.StringType())],
+        [("changelog_view", TEXT)],
         _create_changelog_view,
     ),
 )

@@ -6,19 +6,24 @@ from typing import Final
 
 from frazil.catalog.registration import register_table
 from frazil.errors import ProcedureError
-from frazil.format import types as I
 from frazil.spark.maintenance.compaction.results import (
     CompactionResult,
     ManifestsResult,
     PositionDeletesResult,
 )
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required_parameter
+from frazil.spark.procedures.procedure import (
+    INT,
+    LONG,
+    TABLE,
+    Caller,
+    Row,
+    procedure,
+    required_parameter,
+)
 from frazil.spark.table_maintenance import TableMaintenance
 from frazil.table.maintenance.expire import ExpireResult
 
-_INT: Final = I.IntegerType()
-_LONG: Final = I.LongType()
 _OPTIONS: Final = Parameter("options", ArgumentKind.TEXT_MAP)
 _WHERE: Final = Parameter("where")
 
@@ -110,11 +115,11 @@ OF_FILES: Final = (
             Parameter("branch"),
         ],
         [
-            ("rewritten_data_files_count", _INT),
-            ("added_data_files_count", _INT),
-            ("rewritten_bytes_count", _LONG),
-            ("failed_data_files_count", _INT),
-            ("removed_delete_files_count", _INT),
+            ("rewritten_data_files_count", INT),
+            ("added_data_files_count", INT),
+            ("rewritten_bytes_count", LONG),
+            ("failed_data_files_count", INT),
+            ("removed_delete_files_count", INT),
         ],
         _rewrite_data_files,
     ),
@@ -122,10 +127,10 @@ OF_FILES: Final = (
         "rewrite_position_delete_files",
         [TABLE, _OPTIONS, _WHERE],
         [
-            ("rewritten_delete_files_count", _INT),
-            ("added_delete_files_count", _INT),
-            ("rewritten_bytes_count", _LONG),
-            ("added_bytes_count", _LONG),
+            ("rewritten_delete_files_count", INT),
+            ("added_delete_files_count", INT),
+            ("rewritten_bytes_count", LONG),
+            ("added_bytes_count", LONG),
         ],
         _rewrite_position_delete_files,
     ),
@@ -137,7 +142,7 @@ OF_FILES: Final = (
             Parameter("spec_id", ArgumentKind.INT),
             Parameter("sort_by", ArgumentKind.TEXTS),
         ],
-        [("rewritten_manifests_count", _INT), ("added_manifests_count", _INT)],
+        [("rewritten_manifests_count", INT), ("added_manifests_count", INT)],
         _rewrite_manifests,
     ),
     procedure(
@@ -151,7 +156,7 @@ OF_FILES: Final = (
             Parameter("snapshot_ids", ArgumentKind.LONGS),
             Parameter("clean_expired_metadata", ArgumentKind.BOOLEAN),
         ],
-        [(f"{name}_count", _LONG) for name in _EXPIRED],
+        [(f"{name}_count", LONG) for name in _EXPIRED],
         _expire_snapshots,
         optional=[f"{name}_count" for name in _EXPIRED],
         look=_look_for_expired,
@@ -160,9 +165,9 @@ OF_FILES: Final = (
         "register_table",
         [TABLE, required_parameter("metadata_file")],
         [
-            ("current_snapshot_id", _LONG),
-            ("total_records_count", _LONG),
-            ("total_data_files_count", _LONG),
+            ("current_snapshot_id", LONG),
+            ("total_records_count", LONG),
+            ("total_data_files_count", LONG),
         ],
         _register_table,
         optional=["current_snapshot_id", "total_records_count", "total_data_files_count"],

@@ -9,11 +9,7 @@ import polars as pl
 from frazil.format import types as I
 from frazil.spark.maintenance.compaction.results import ConversionResult
 from frazil.spark.procedures.parameters import Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure
-
-_INT: Final = I.IntegerType()
-_LONG: Final = I.LongType()
-_TEXT: Final = I.StringType()
+from frazil.spark.procedures.procedure import INT, LONG, TABLE, TEXT, Caller, Row, procedure
 
 
 def _convert_equality_deletes(caller: Caller, given: Arguments) -> ConversionResult:
@@ -33,21 +29,21 @@ def _repair(caller: Caller, given: Arguments) -> list[Row]:
 
 
 _PROBLEMS: Final[list[tuple[str, I.IcebergType]]] = [
-    ("file_path", _TEXT),
-    ("kind", _TEXT),
-    ("problem", _TEXT),
-    ("stated", _LONG),
-    ("found", _LONG),
-    ("content_offset", _LONG),
-    ("reason", _TEXT),
+    ("file_path", TEXT),
+    ("kind", TEXT),
+    ("problem", TEXT),
+    ("stated", LONG),
+    ("found", LONG),
+    ("content_offset", LONG),
+    ("reason", TEXT),
     ("in_current_snapshot", I.BooleanType()),
 ]
 _REPAIRED: Final = [
-    ("removed_data_files_count", _INT),
-    ("corrected_files_count", _INT),
-    ("removed_statistics_count", _INT),
-    ("removed_delete_files_count", _INT),
-    ("left_problems_count", _INT),
+    ("removed_data_files_count", INT),
+    ("corrected_files_count", INT),
+    ("removed_statistics_count", INT),
+    ("removed_delete_files_count", INT),
+    ("left_problems_count", INT),
 ]
 
 OF_FRAZIL: Final = (
@@ -55,11 +51,11 @@ OF_FRAZIL: Final = (
         "convert_equality_deletes",
         [TABLE, Parameter("where"), Parameter("branch")],
         [
-            ("converted_equality_delete_files_count", _INT),
-            ("added_position_delete_files_count", _INT),
-            ("removed_position_delete_files_count", _INT),
-            ("deleted_rows_count", _LONG),
-            ("left_equality_delete_files_count", _INT),
+            ("converted_equality_delete_files_count", INT),
+            ("added_position_delete_files_count", INT),
+            ("removed_position_delete_files_count", INT),
+            ("deleted_rows_count", LONG),
+            ("left_equality_delete_files_count", INT),
         ],
         _convert_equality_deletes,
     ),

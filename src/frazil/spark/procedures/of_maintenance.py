@@ -7,14 +7,19 @@ from typing import Any, Final
 
 import polars as pl
 
-from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required_parameter
+from frazil.spark.procedures.procedure import (
+    INT,
+    TABLE,
+    TEXT,
+    Caller,
+    Row,
+    procedure,
+    required_parameter,
+)
 from frazil.table.maintenance.orphans import OrphanFilesResult
 from frazil.table.maintenance.table_path import RewriteTablePathResult
 
-_TEXT: Final = I.StringType()
-_INT: Final = I.IntegerType()
 _SNAPSHOT: Final = Parameter("snapshot_id", ArgumentKind.LONG)
 _ORPHAN_SETTINGS: Final = (
     "location",
@@ -93,21 +98,21 @@ OF_MAINTENANCE: Final = (
             Parameter("prefix_listing", ArgumentKind.BOOLEAN),
             Parameter("stream_results", ArgumentKind.BOOLEAN),
         ],
-        [("orphan_file_location", _TEXT)],
+        [("orphan_file_location", TEXT)],
         _remove_orphan_files,
         look=_look_for_orphan_files,
     ),
     procedure(
         "compute_table_stats",
         [TABLE, _SNAPSHOT, Parameter("columns", ArgumentKind.TEXTS)],
-        [("statistics_file", _TEXT)],
+        [("statistics_file", TEXT)],
         _compute_table_stats,
         optional=["statistics_file"],
     ),
     procedure(
         "compute_partition_stats",
         [TABLE, _SNAPSHOT],
-        [("partition_statistics_file", _TEXT)],
+        [("partition_statistics_file", TEXT)],
         _compute_partition_stats,
         optional=["partition_statistics_file"],
     ),
@@ -123,10 +128,10 @@ OF_MAINTENANCE: Final = (
             Parameter("create_file_list", ArgumentKind.BOOLEAN),
         ],
         [
-            ("latest_version", _TEXT),
-            ("file_list_location", _TEXT),
-            ("rewritten_manifest_file_paths_count", _INT),
-            ("rewritten_delete_file_paths_count", _INT),
+            ("latest_version", TEXT),
+            ("file_list_location", TEXT),
+            ("rewritten_manifest_file_paths_count", INT),
+            ("rewritten_delete_file_paths_count", INT),
         ],
         _rewrite_table_path,
         optional=[

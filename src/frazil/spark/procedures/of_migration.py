@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from frazil.catalog.protocol import LoadedTable
-from frazil.format import types as I
 from frazil.spark.migration.add_files import AddFilesResult
 from frazil.spark.migration.new_tables import migrate, snapshot_table
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, procedure, required_parameter
+from frazil.spark.procedures.procedure import (
+    LONG,
+    TABLE,
+    Caller,
+    Row,
+    procedure,
+    required_parameter,
+)
 
-_LONG: Final = I.LongType()
 _PROPERTIES: Final = Parameter("properties", ArgumentKind.TEXT_MAP)
 _PARALLELISM: Final = Parameter("parallelism", ArgumentKind.INT)
 _IGNORE_MISSING: Final = Parameter("ignore_missing_files", ArgumentKind.BOOLEAN)
@@ -71,7 +76,7 @@ OF_MIGRATION: Final = (
             Parameter("check_duplicate_files", ArgumentKind.BOOLEAN),
             _PARALLELISM,
         ],
-        [("added_files_count", _LONG), ("changed_partition_count", _LONG)],
+        [("added_files_count", LONG), ("changed_partition_count", LONG)],
         _add_files,
         optional=["changed_partition_count"],
     ),
@@ -85,7 +90,7 @@ OF_MIGRATION: Final = (
             _PARALLELISM,
             _IGNORE_MISSING,
         ],
-        [("imported_files_count", _LONG)],
+        [("imported_files_count", LONG)],
         _snapshot,
     ),
     procedure(
@@ -98,7 +103,7 @@ OF_MIGRATION: Final = (
             _PARALLELISM,
             _IGNORE_MISSING,
         ],
-        [("migrated_files_count", _LONG)],
+        [("migrated_files_count", LONG)],
         _migrate,
     ),
 )

@@ -6,15 +6,23 @@ from collections.abc import Callable
 from typing import Final
 
 from frazil.errors import NoSuchSnapshotError
-from frazil.format import types as I
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter
-from frazil.spark.procedures.procedure import TABLE, Caller, Row, Run, procedure, required_parameter
+from frazil.spark.procedures.procedure import (
+    LONG,
+    TABLE,
+    TEXT,
+    Caller,
+    Row,
+    Run,
+    procedure,
+    required_parameter,
+)
 from frazil.spark.table import Table
 from frazil.table.snapshots.cherry_pick import WAP_ID
 
-_PREVIOUS: Final = ("previous_snapshot_id", I.LongType())
-_CURRENT: Final = ("current_snapshot_id", I.LongType())
-_SOURCE: Final = ("source_snapshot_id", I.LongType())
+_PREVIOUS: Final = ("previous_snapshot_id", LONG)
+_CURRENT: Final = ("current_snapshot_id", LONG)
+_SOURCE: Final = ("source_snapshot_id", LONG)
 
 
 def _run_of_change(change: Callable[[Table, Arguments], None]) -> Run:
@@ -102,9 +110,9 @@ OF_SNAPSHOTS: Final = (
         "fast_forward",
         [TABLE, required_parameter("branch"), required_parameter("to")],
         [
-            ("branch_updated", I.StringType()),
-            ("previous_ref", I.LongType()),
-            ("updated_ref", I.LongType()),
+            ("branch_updated", TEXT),
+            ("previous_ref", LONG),
+            ("updated_ref", LONG),
         ],
         _fast_forward,
         optional=["previous_ref"],
@@ -112,7 +120,7 @@ OF_SNAPSHOTS: Final = (
     procedure(
         "ancestors_of",
         [TABLE, Parameter("snapshot_id", ArgumentKind.LONG)],
-        [("snapshot_id", I.LongType()), ("timestamp", I.LongType())],
+        [("snapshot_id", LONG), ("timestamp", LONG)],
         _ancestors_of,
         optional=["snapshot_id", "timestamp"],
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +16,10 @@ from frazil.spark.metadata_frames.shape import dataframe_of
 from frazil.spark.procedures.parameters import ArgumentKind, Arguments, Parameter, Signature
 from frazil.spark.session.facts import type_support
 from frazil.spark.table import Table
+
+INT: Final = I.IntegerType()
+LONG: Final = I.LongType()
+TEXT: Final = I.StringType()
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -91,13 +95,11 @@ class Procedure:
         if isinstance(found, pl.DataFrame):
             frame = found.select(pl.col(name).cast(kind) for name, kind in dtypes.items())
         else:
-            rows = found if isinstance(found, list) else [_row(found, dtypes)]
+            rows = found
+            if not isinstance(rows, list):
+                rows = [tuple(getattr(found, name) for name in dtypes)]
             frame = pl.DataFrame(rows, schema=dtypes, orient="row")
         return dataframe_of(caller.spark, frame, self.columns, type_support(caller.spark))
-
-
-def _row(result: object, names: Iterable[str]) -> Row:
-    return tuple(getattr(result, name) for name in names)
 
 
 def procedure(

@@ -25,8 +25,7 @@ from frazil.spark.row_level.figures import (
     summary_entries,
 )
 from frazil.spark.row_level.options import CommitOptions
-from frazil.spark.row_level.rivals.compared_rows import ComparedRows, CountMatching
-from frazil.spark.row_level.rivals.key_test import KeyTest
+from frazil.spark.row_level.rivals.compared_rows import ComparedRows, RowTest
 from frazil.spark.row_level.start import Start
 from frazil.spark.row_level.target import Target
 from frazil.spark.write.distribute import Placement
@@ -36,21 +35,6 @@ from frazil.table.snapshots.producer import SnapshotSettings, snapshot_options
 from frazil.table.snapshots.read_rows import ReadRows
 
 MERGE_ON_READ: Final = "merge-on-read"
-
-
-@dataclass(frozen=True, slots=True)
-class RowTest:
-    """How a command tests rows that others added since it read the table.
-
-    Attributes:
-        count: counts those of some files that it would have been about.
-        beside: names of columns that then stand beside the table's.
-        keys: tells files that hold no such row, before they are counted.
-    """
-
-    count: CountMatching
-    beside: Sequence[str] = ()
-    keys: KeyTest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,29 +172,6 @@ class Command(Start):
             self.port.check_at_commit(ReadRows(self.port.io, validation, options))
         return self._figures(target.plan, "metadata")
 
-    def commit_added(
-        self,
-        added: Sequence[DataFile],
-        target: Target,
-        where: Expression,
-        figures: Mapping[str, int],
-        *,
-        tested: RowTest | None = None,
-    ) -> ChangeResult:
-        """Commit new rows alone; rows that others added meanwhile and that match conflict."""
-        plan = target.plan
-        rows = self._rows_to_compare(target, (), where, tested)
-        validation = self._validation(where, rows, check_deletes=False)
-        beside = self._commit(
-            added,
-            (),
-            lambda settings: FileChanges(self.port).overwrite(
-                added, validation=validation, **settings
-            ),
-            figures,
-        )
-        return self._figures(plan, self.mode, {**figures, **beside}, files_added=len(added))
-
     def commit_rewrite(
         self,
         added: Sequence[DataFile],
@@ -222,7 +183,9 @@ class Command(Start):
         *,
         tested: RowTest | None = None,
     ) -> ChangeResult:
-        """Commit files in place of others.
+        """Commit files in place of others, or new rows alone.
+
+        Rows that others added meanwhile and that match conflict.
 
         Args:
             removed: the ordinals of files that go.
@@ -231,7 +194,7 @@ class Command(Start):
         """
         gone = data_files(self.base, target.plan, removed)
         rows = self._rows_to_compare(target, (), where, tested)
-        validation = self._validation(where, rows, check_deletes=True)
+        validation = self._validation(where, rows, check_deletes=bool(gone))
         beside = self._commit(
             added,
             (),
@@ -272,7 +235,7 @@ class Command(Start):
         read = set(changed)
         if self.isolation == "snapshot":
             # Who changed a row first has changed it: a delete of its old form would miss the new.
-            read |= target.ordinals_of(deletes.referenced_paths)
+            read |= set(target.with_paths(deletes.referenced_paths).ordinals)
         whose_rows = data_files(self.base, target.plan, read)
         rows = self._rows_to_compare(target, deletes.added, where, tested, removed=gone)
         validation = self._validation(where, rows, check_deletes=bool(read))
@@ -333,9 +296,7 @@ class Command(Start):
             deletes=deletes,
             removed=removed,
             where=where,
-            count_matching=tested.count,
-            beside=tested.beside,
-            keys=tested.keys,
+            tested=tested,
         )
 
     def _validation(

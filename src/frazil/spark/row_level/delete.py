@@ -19,10 +19,11 @@ from frazil.format.types import NestedField
 from frazil.spark.conditions import Condition
 from frazil.spark.delete_files.write import WrittenDeletes
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command, RowTest
+from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.rivals.compared_rows import RowTest
 from frazil.spark.row_level.target import Target, as_file_and_position, file_of, words_of_places
 from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.session.few_rows import tasks_of_scan
@@ -156,6 +157,11 @@ class AtPlaces:
     places: DataFrame
     place: str
 
+    @classmethod
+    def of(cls, target: Target, condition: Condition) -> AtPlaces:
+        """Find the rows that match now."""
+        return cls(matching_places(target, condition).localCheckpoint(), target.place)
+
     def joined_rows(self, target: Target, how: str) -> DataFrame:
         """Return the rows of a target beside the places, for places that are many."""
         return target.rows(lineage=True).join(self.places, self.place, how)
@@ -183,7 +189,7 @@ def repeatable_test(target: Target, condition: Condition) -> Test:
         check_not_random(named, condition.flag(), condition.text)
     if not (condition.has_subquery or words is None or words.name_any_of(CLOCKS)):
         return condition
-    return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
+    return AtPlaces.of(target, condition)
 
 
 def tested_by(test: Test) -> RowTest | None:

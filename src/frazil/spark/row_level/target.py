@@ -113,12 +113,12 @@ class Target:
     @property
     def lineage(self) -> tuple[NestedField, ...]:
         """The row lineage columns, under free names; none before version 3."""
-        if not self.keeps_lineage:
-            return ()
-        return (
-            replace(ROW_ID_FIELD, name=self.row_id),
-            replace(LAST_UPDATED_FIELD, name=self.last_updated),
-        )
+        return tuple(replace(field, name=name) for field, name in self._lineage_names.items())
+
+    @property
+    def _lineage_names(self) -> dict[NestedField, str]:
+        own = {ROW_ID_FIELD: self.row_id, LAST_UPDATED_FIELD: self.last_updated}
+        return own if self.keeps_lineage else {}
 
     @property
     def written_schema(self) -> Schema:
@@ -137,9 +137,13 @@ class Target:
 
     def places(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows, then the file and the position of each."""
-        projection = projection_beside((FILE_ORDINAL_FIELD, _POS), self.schema, tuple(fields))
-        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
-        return read.toDF(*(field.name for field in fields), self.file, self.place)
+        return self.read(fields, {FILE_ORDINAL_FIELD: self.file, _POS: self.place})
+
+    def read(self, fields: Sequence[NestedField], beside: Mapping[NestedField, str]) -> DataFrame:
+        """Return columns of the live rows, then reserved ones under these names."""
+        projection = projection_beside(tuple(beside), self.schema, tuple(fields))
+        rows = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
+        return rows.toDF(*(field.name for field in fields), *beside.values())
 
     @property
     def live_row_count(self) -> int:
@@ -160,16 +164,11 @@ class Target:
 
         Spark knows the file without a look at each row, which a place costs.
         """
-        projection = projection_beside((FILE_ORDINAL_FIELD,), self.schema, tuple(fields))
-        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
-        return read.toDF(*(field.name for field in fields), self.file)
+        return self.read(fields, {FILE_ORDINAL_FIELD: self.file})
 
     def rows_without_places(self) -> DataFrame:
         """Return the live rows with their lineage, without the time that a place of each takes."""
-        lineage = (ROW_ID_FIELD, LAST_UPDATED_FIELD)[: len(self.lineage)]
-        projection = projection_beside(lineage, self.schema)
-        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
-        return read.toDF(*(field.name for field in self.written_schema.fields))
+        return self.read(self.schema.fields, self._lineage_names)
 
     def restricted_to(self, ordinals: Collection[int]) -> Target:
         """Return the same with some of the files; they keep their ordinals."""
@@ -244,24 +243,16 @@ class Target:
         self, fields: Sequence[NestedField] | None, *, lineage: bool
     ) -> tuple[DataFrame, RowPlace]:
         """The live rows with two more columns, and what these are called."""
-        chosen = self.schema.fields if fields is None else tuple(fields)
-        added = (ROW_ID_FIELD, LAST_UPDATED_FIELD) if lineage and self.keeps_lineage else ()
-        projection = projection_beside((FILE_ORDINAL_FIELD, _POS, *added), self.schema, chosen)
-        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
         (position,) = free_names(
             ["_frazil_pos"],
             [*(f.name for f in self.schema.fields), self.place, self.file, self.row_id],
         )
-        names = [field.name for field in chosen]
-        more = [field.name for field in self.lineage[: len(added)]]
-        named = read.toDF(*names, self.file, position, *more)
+        more = self._lineage_names if lineage else {}
+        named = self.read(
+            self.schema.fields if fields is None else fields,
+            {FILE_ORDINAL_FIELD: self.file, _POS: position, **more},
+        )
         return named, RowPlace(quote_name_always([self.file]), quote_name_always([position]))
-
-    def ordinals_of(self, paths: Collection[str]) -> set[int]:
-        """Return the ordinals of files by their paths."""
-        wanted = pl.Series(list(paths), dtype=pl.String)
-        files = self.plan.files
-        return set(files.filter(files["file_path"].is_in(wanted.implode()))["ordinal"].to_list())
 
     def paths(self, ordinals: Collection[int]) -> tuple[str, ...]:
         """Return the paths of files."""

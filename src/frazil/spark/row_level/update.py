@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from frazil.format.predicates.expressions import Expression
 from frazil.spark.conditions import Condition
 from frazil.spark.port import SparkPort
-from frazil.spark.row_level.command import Command, RowTest
+from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
@@ -26,6 +26,7 @@ from frazil.spark.row_level.delete import (
 from frazil.spark.row_level.figures import ChangeResult
 from frazil.spark.row_level.in_place import in_place, partition_columns, without_queries
 from frazil.spark.row_level.options import CommitOptions
+from frazil.spark.row_level.rivals.compared_rows import RowTest
 from frazil.spark.row_level.target import Target
 from frazil.spark.row_level.values.assignments import Assignments, columns_named
 from frazil.spark.row_level.values.names import TARGET
@@ -52,52 +53,33 @@ class Update:
     options: CommitOptions = field(default_factory=CommitOptions)
 
     def run(self, port: SparkPort) -> ChangeResult:
-        """Run it; see `Table.update`."""
-
-        def run_once() -> ChangeResult:
-            command = Command.begin(port, "update", self.options)
-            condition = command.condition(self.where, alias=self.alias)
-            return _Change(self.assignments, condition, self.alias).run(command)
-
-        return run_with_retries(run_once, lambda _: self.options.retry)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """One try of an update.
-
-    Attributes:
-        values: by column or field, as SQL text, a Column or a Python value.
-        name: what the table is called in the values.
-    """
-
-    values: Mapping[str, Any]
-    condition: Condition
-    name: str
-
-    def run(self, command: Command) -> ChangeResult:
-        """Run it, once.
+        """Run it; see `Table.update`.
 
         Raises:
             ValidationError, SchemaMismatchError: the values do not fit; nothing was changed.
         """
-        where = self.condition.implied
+        return run_with_retries(lambda: self._run_once(port), lambda _: self.options.retry)
+
+    def _run_once(self, port: SparkPort) -> ChangeResult:
+        command = Command.begin(port, "update", self.options)
+        condition = command.condition(self.where, alias=self.alias)
+        where = condition.implied
         assignments = Assignments.of(
-            self.values,
+            self.assignments,
             command.base.schema,
-            alias=self.name,
+            alias=self.alias,
             case_sensitive=command.case_sensitive,
         )
         target = command.target(command.spark, where)
         self._check(command, target, assignments)
         if not target.plan.file_count:
-            return self._nothing(command, target)
-        test = repeatable_test(target, self.condition)
+            return _commit_nothing(command, target, condition)
+        test = repeatable_test(target, condition)
         with command.discard_on_failure():
             if command.merges_on_read:
                 deletes = deletes_of(command, target, test)
                 if not deletes.deleted_rows:
-                    return self._nothing(command, target)
+                    return _commit_nothing(command, target, condition)
                 updated = target.with_paths(deletes.referenced_paths)
                 changed = rows_matching(updated, test)
                 added = command.write(
@@ -117,7 +99,7 @@ class _Change:
                 )
             counts = rows_by_file(target, test)
             if not counts:
-                return self._nothing(command, target)
+                return _commit_nothing(command, target, condition)
             rewritten = target.restricted_to(counts)
             figures = {"rows_updated": sum(counts.values())}
             added = command.write(
@@ -131,20 +113,15 @@ class _Change:
                 added, list(counts), target, where, figures, tested=self._test_of_rivals(test)
             )
 
-    def _nothing(self, command: Command, target: Target) -> ChangeResult:
-        """Change no row: what the new values read does not count."""
-        tested = tested_by(self.condition)
-        return command.commit_nothing(target, self.condition.implied, tested=tested)
-
     def _test_of_rivals(self, test: Test) -> RowTest | None:
         """How rows that others add are tested; None where the new values read other rows."""
-        return tested_by(test) if without_queries(self.values) else None
+        return tested_by(test) if without_queries(self.assignments) else None
 
     def _placement(
         self, command: Command, rewritten: Target, test: Test, assignments: Assignments
     ) -> Placement | None:
         """How rows are placed that may stay where they are; None as for any write."""
-        if isinstance(test, AtPlaces) or not without_queries(self.values):
+        if isinstance(test, AtPlaces) or not without_queries(self.assignments):
             return None
         moves = not partition_columns(command.base).isdisjoint(assignments.columns)
         return None if moves else in_place(command, rewritten)
@@ -152,8 +129,8 @@ class _Change:
     def _check(self, command: Command, target: Target, assignments: Assignments) -> None:
         """Let Spark analyse the values before a row is read."""
         # Of the table's columns alone: values name neither places nor row ids.
-        scope = target.no_rows().alias(self.name)
-        old = columns_named(self.name, [field.name for field in target.schema.fields])
+        scope = target.no_rows().alias(self.alias)
+        old = columns_named(self.alias, [field.name for field in target.schema.fields])
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
         scope.select(*after.values()).schema  # noqa: B018
 
@@ -168,11 +145,11 @@ class _Change:
         self, rows: DataFrame, target: Target, assignments: Assignments, *, flag: str | None
     ) -> DataFrame:
         """The rows with their new values; with a flag, only where it is true."""
-        scope = rows.alias(self.name)
+        scope = rows.alias(self.alias)
         names = [field.name for field in target.schema.fields]
-        old = columns_named(self.name, names)
+        old = columns_named(self.alias, names)
         after = assignments.columns_after(scope, type_support(target.spark), old=old)
-        lineage = columns_named(self.name, [each.name for each in target.lineage])
+        lineage = columns_named(self.alias, [each.name for each in target.lineage])
         if lineage:
             after[target.row_id] = lineage[target.row_id]
             after[target.last_updated] = F.lit(None).cast("bigint")
@@ -184,3 +161,8 @@ class _Change:
                 changed = F.when(F.col(flag), value).otherwise(old[name])
             columns.append(changed.alias(name))
         return scope.select(*columns)
+
+
+def _commit_nothing(command: Command, target: Target, condition: Condition) -> ChangeResult:
+    """Change no row: what the new values read does not count."""
+    return command.commit_nothing(target, condition.implied, tested=tested_by(condition))

@@ -25,7 +25,6 @@ from frazil.spark.port import SparkPort
 from frazil.spark.row_level.delete import (
     AtPlaces,
     Test,
-    matching_places,
     repeatable_test,
     rows_by_file,
     rows_not_matching,
@@ -34,7 +33,6 @@ from frazil.spark.row_level.figures import ChangeResult, files_skipped
 from frazil.spark.row_level.options import CommitOptions
 from frazil.spark.row_level.start import Start, with_own_files
 from frazil.spark.row_level.target import Target
-from frazil.spark.row_level.values.expressions import check_not_random
 from frazil.spark.write.columns.align import align
 from frazil.spark.write.row_count import ExpectedRows, rows_of_last_writes
 from frazil.spark.write.rows import known_row_count, rows_of
@@ -231,7 +229,7 @@ class OverwritePlan:
         matching = in_part = None
         if not condition.is_exact and target.plan.file_count:
             with _explain_values(condition):
-                test = _repeatable_test(target, condition)
+                test = repeatable_test(target, condition)
                 counts = rows_by_file(target, test)
             gone, matching = list(counts), sum(counts.values())
             rewritten = _matching_in_part(target, counts)
@@ -326,7 +324,7 @@ class OverwritePlan:
         """The test for rows read in a session, which may be set otherwise than the table's."""
         if self.condition.is_exact or spark is self.start.spark or isinstance(self.test, AtPlaces):
             return self.test
-        return _evaluate(self.rewritten, self.condition)
+        return AtPlaces.of(self.rewritten, self.condition)
 
 
 @contextmanager
@@ -341,19 +339,6 @@ def _explain_values(condition: Condition) -> Iterator[None]:
         raise PredicateError(
             f"the condition {condition.text!r} cannot be evaluated: {reason}"
         ) from error
-
-
-def _repeatable_test(target: Target, condition: Condition) -> Test:
-    """A test that gives the same rows at each look."""
-    if not condition.has_subquery:
-        return repeatable_test(target, condition)
-    check_not_random(target.no_rows(), condition.flag(), condition.text)
-    return _evaluate(target, condition)
-
-
-def _evaluate(target: Target, condition: Condition) -> AtPlaces:
-    """The rows that match now."""
-    return AtPlaces(matching_places(target, condition).localCheckpoint(), target.place)
 
 
 def _matching_in_part(target: Target, counts: dict[int, int]) -> Target:

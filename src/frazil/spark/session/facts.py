@@ -335,7 +335,7 @@ def is_temporary_view(spark: SparkSession, name: str) -> bool:
 
 def is_case_sensitive(spark: SparkSession) -> bool:
     """Whether column names are matched with their case (``spark.sql.caseSensitive``)."""
-    return _is_on(spark, "spark.sql.caseSensitive")
+    return is_set(spark, "spark.sql.caseSensitive", "true")
 
 
 def time_zone_of(spark: SparkSession) -> str:
@@ -347,15 +347,16 @@ def time_zone_of(spark: SparkSession) -> str:
 def type_support(spark: SparkSession) -> SparkTypeSupport:
     """Which of Spark's newer types the session has switched on."""
     return SparkTypeSupport(
-        time=HAS_TIME_TYPE and _is_on(spark, "spark.sql.timeType.enabled"),
-        geospatial=HAS_GEOSPATIAL_TYPES and _is_on(spark, "spark.sql.geospatial.enabled"),
+        time=HAS_TIME_TYPE and is_set(spark, "spark.sql.timeType.enabled", "true"),
+        geospatial=HAS_GEOSPATIAL_TYPES and is_set(spark, "spark.sql.geospatial.enabled", "true"),
     )
 
 
-def _is_on(spark: SparkSession, key: str) -> bool:
+def is_set(spark: SparkSession, key: str, value: str) -> bool:
+    """Return whether a setting has a value, given in small letters."""
     try:
         # A default given here would hide Spark's own.
-        return str(spark.conf.get(key)).lower() == "true"
+        return str(spark.conf.get(key)).lower() == value
     except PySparkException:
         # This Spark has no such setting.
         return False

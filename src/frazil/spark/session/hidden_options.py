@@ -100,35 +100,25 @@ def _in_jvm(spark: SparkSession, options: Mapping[str, str]) -> Any:
     return found
 
 
-class _Filled:
-    """The writing end of a pipe whose content waits for its reader."""
-
-    def __init__(self, path: str, content: bytes) -> None:
-        # Opened for both ends it waits for nobody, and keeps what is written until it is read.
-        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_NONBLOCK)
-        if os.write(self._descriptor, content) != len(content):
-            self.close()
-            raise UnsupportedError("the credentials of the table's files do not fit into a pipe")
-
-    def close(self) -> None:
-        """Let the reader see the end."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
 @contextlib.contextmanager
-def _pipe(content: bytes) -> Iterator[tuple[str, _Filled]]:
-    """A pipe that this user alone can open, gone afterwards; no byte of it is on a disk."""
+def _pipe(content: bytes) -> Iterator[tuple[str, contextlib.ExitStack]]:
+    """A pipe that this user alone can open, gone afterwards; no byte of it is on a disk.
+
+    Its content waits for the reader, who sees the end once what comes with its path is closed.
+    """
     folder = tempfile.mkdtemp(prefix="frazil-pipe-")
     try:
         path = os.path.join(folder, "options")
         os.mkfifo(path, 0o600)
-        filled = _Filled(path, content)
-        try:
+        with contextlib.ExitStack() as filled:
+            # Opened for both ends it waits for nobody, and keeps what is written until it is read.
+            descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+            filled.callback(os.close, descriptor)
+            if os.write(descriptor, content) != len(content):
+                raise UnsupportedError(
+                    "the credentials of the table's files do not fit into a pipe"
+                )
             yield path, filled
-        finally:
-            filled.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

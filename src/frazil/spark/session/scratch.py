@@ -9,7 +9,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -32,7 +32,6 @@ class ScratchFolder:
     location: str
     io: FileIO
     kept: bool
-    _made: list[bool] = field(default_factory=list, repr=False, compare=False)
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
         """Write one file below the folder, on a local disk piece by piece."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from frazil.spark.stream.source import batch_files
     from frazil.spark.stream.source.follower import Follower
     from frazil.spark.stream.source.log import StreamLog, checkpoint_folder
-    from frazil.spark.stream.source.queries import watch, watch_unplaced
+    from frazil.spark.stream.source.queries import watch_of
     from frazil.spark.stream.source.reader import streaming_dataframe
     from frazil.spark.stream.source.unplaced import UnplacedStream
     from frazil.storage.locations import data_location
@@ -50,7 +50,7 @@ else:
     StreamLog, checkpoint_folder = later(
         "frazil.spark.stream.source.log", "StreamLog", "checkpoint_folder"
     )
-    watch, watch_unplaced = later("frazil.spark.stream.source.queries", "watch", "watch_unplaced")
+    watch_of = later("frazil.spark.stream.source.queries", "watch_of")
     streaming_dataframe = later("frazil.spark.stream.source.reader", "streaming_dataframe")
     UnplacedStream = later("frazil.spark.stream.source.unplaced", "UnplacedStream")
     data_location = later("frazil.storage.locations", "data_location")
@@ -198,25 +198,21 @@ class TableStreams(TableHandle):
         if folder is None:
             shown = self._follow_at_start(io, follows)
         else:
-            shown = self._follow(StreamLog(self.port.spark, io, folder), follows)
+            follower = follows(StreamLog(self.port.spark, io, folder))
+            follower.catch_up()
+            watch_of(self.port.spark).add(follower)
+            shown = follower.log.spark_folder
         rows = streaming_dataframe(self.port.spark, shown, fields)
         if not condition.is_always_true:
             rows = condition.matching_rows(rows)
         return rows.select(*(quote_name_always([name]) for name in chosen)) if chosen else rows
-
-    def _follow(self, log: StreamLog, follows: Callable[[StreamLog], Follower]) -> str:
-        """Begin to follow the table; return the folder that Spark follows."""
-        follower = follows(log)
-        follower.catch_up()
-        watch(self.port.spark, follower)
-        return log.spark_folder
 
     def _follow_at_start(self, io: FileIO, follows: Callable[[StreamLog], Follower]) -> str:
         """Follow the table once a query starts; return the folder that Spark follows."""
         scratch = scratch_folder(self.port.spark, self.io, self.location)
         scratch.remove_at_exit()
         stream = UnplacedStream(self.port.spark, scratch, io, follows)
-        watch_unplaced(self.port.spark, stream)
+        watch_of(self.port.spark).add_unplaced(stream)
         return stream.shown.spark_folder
 
     def _chosen_names(self, columns: str | Sequence[str] | None, schema: Schema) -> tuple[str, ...]:

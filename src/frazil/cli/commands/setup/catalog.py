@@ -58,11 +58,11 @@ def list_catalogs(settings: Settings, out: Output) -> None:
         "from": TextColumn("from", "path"),
     }
 
-    def shown(row: dict[str, Any]) -> dict[str, Any]:
+    def shown_row(row: dict[str, Any]) -> dict[str, Any]:
         own = {"name": row["name"], "type": row["type"], "from": " and ".join(row["from"])}
         return {**row["properties"], **own}
 
-    out.listing(rows, columns, nothing="no catalog is configured", shown=shown)
+    out.listing(rows, columns, nothing="no catalog is configured", shown=shown_row)
 
 
 @command(

@@ -110,15 +110,15 @@ def column_of(names: SessionNames, plain: Plain, frame: Any, item: Any) -> Any:
 def _column(machine: Machine, frame: Any, name: str) -> Column:
     """A column that Spark looks for in the plan of a DataFrame, wherever that stands."""
     plan = frame._jdf.logicalPlan()
-    known = plan.getTagValue(machine.plan_id)
+    known = plan.getTagValue(machine.root.plan_id)
     if known.isDefined():
         number = int(known.get())
     else:
         number = _LARGE + secrets.randbits(60)
-        plan.setTagValue(machine.plan_id, number)
+        plan.setTagValue(machine.root.plan_id, number)
     unresolved = machine.catalyst.analysis.UnresolvedAttribute
     column = unresolved(unresolved.parseAttributeName(name))
-    column.setTagValue(machine.plan_id, number)
+    column.setTagValue(machine.root.plan_id, number)
     return Column(machine.sql.classic.ExpressionUtils.column(column))
 
 

@@ -62,21 +62,6 @@ class Destiny:
     snapshot_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _SortedOut:
-    """What a look at the branch said of groups whose commit conflicts.
-
-    Attributes:
-        snapshot_id: the snapshot that was looked at, as if the other groups had been read there.
-        lost: groups that others changed.
-        follows: whether a group got deletes that others committed.
-    """
-
-    snapshot_id: int
-    lost: tuple[RewrittenGroup, ...]
-    follows: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
     """Commits groups of one compaction, one commit after the other.
@@ -136,20 +121,22 @@ class Committer:
                 if is_again:
                     alone.enter_context(turn.hold(lambda: None))
                 is_again = True
-                sorted_out = self._sorted_out(left)
-                lost = sorted_out.lost
+                looked_at, lost, follows = self._sort_out(left)
                 # Who could go on every time is not given up, however often others delete rows.
-                goes_on = sorted_out.follows and sorted_out.snapshot_id != validated_from
-                validated_from = sorted_out.snapshot_id
+                goes_on = follows and looked_at != validated_from
+                validated_from = looked_at
                 tries_left -= bool(lost) or not goes_on
                 if tries_left < 0 or monotonic() > ends:
-                    lost = tuple(left)
-                yield Destiny(failures=tuple(self._given_up(left, each, conflict) for each in lost))
+                    lost = list(left)
+                yield Destiny(failures=tuple(self._give_up(left, each, conflict) for each in lost))
 
     def _commit(self, left: list[RewrittenGroup], validated_from: int) -> Destiny:
         metadata = self.rewriter.metadata
         keeps = self.rewriter.options.keeps_sequence_number and metadata.format_version > 1
         groups = tuple(left)
+        moved = sum(each.moved_rows for each in groups)
+        # The summary counts the rows that others deleted meanwhile.
+        options = self.options.with_summary({MOVED_ROWS: str(moved)}) if moved else self.options
         operation = _Rewrite(
             self.port.io,
             removed=[file for each in groups for file in each.removed],
@@ -157,7 +144,7 @@ class Committer:
             added_deletes=[file for each in groups for file in each.deletes],
             data_sequence_number=self.start.sequence_number if keeps else None,
             from_snapshot=validated_from,
-            options=replace(self._options(groups), definition=Definition.of(metadata)),
+            options=replace(options, definition=Definition.of(metadata)),
         )
         try:
             self.port.run(operation)
@@ -170,23 +157,24 @@ class Committer:
             snapshot_id=operation.snapshot_id,
         )
 
-    def _options(self, groups: Sequence[RewrittenGroup]) -> SnapshotOptions:
-        """Where a snapshot goes; its summary counts the rows that others deleted meanwhile."""
-        moved = sum(each.moved_rows for each in groups)
-        return self.options.with_summary({MOVED_ROWS: str(moved)}) if moved else self.options
-
-    def _sorted_out(self, left: list[RewrittenGroup]) -> _SortedOut:
+    def _sort_out(self, left: list[RewrittenGroup]) -> tuple[int, list[RewrittenGroup], bool]:
         """Compare the groups' files and deletes with those that the branch has now.
 
         Groups of whose files others deleted rows get the same deletes of their new files.
+
+        Returns:
+            The snapshot that was looked at, as if the other groups had been read there; groups that
+            others changed; and whether a group got deletes that others committed.
         """
         metadata = self.port.newest()
         head = branch_head(metadata, self.options.branch)
         if head is None:
-            return _SortedOut(self.start.snapshot_id, tuple(left))
+            return self.start.snapshot_id, list(left), False
         then, now = self.rewriter.target.plan, plan(metadata, head, self.port.io)
         paths = {file.file_path for each in left for file in each.removed}
-        gone, changed = self._missing_files(now, paths), self._changed_paths(then, now, paths)
+        here = now.files.filter(pl.col("file_path").is_in(list(paths)))
+        gone = paths.difference(here["file_path"])
+        changed = self._changed_paths(then, now, paths)
         follower = FollowedDeletes(self.rewriter.target, now)
         lost: list[RewrittenGroup] = []
         follows = False
@@ -201,12 +189,7 @@ class Committer:
                 continue
             self.rewriter.discard_deletes(each)
             left[place], follows = followed, True
-        return _SortedOut(head.snapshot_id, tuple(lost), follows)
-
-    def _missing_files(self, now: ScanPlan, paths: Collection[str]) -> frozenset[str]:
-        """Those of some files that are not there any more."""
-        here = now.files.filter(pl.col("file_path").is_in(list(paths)))
-        return frozenset(paths) - frozenset(here["file_path"])
+        return head.snapshot_id, lost, follows
 
     def _changed_paths(
         self, then: ScanPlan, now: ScanPlan, paths: Collection[str]
@@ -247,7 +230,7 @@ class Committer:
             .select("file_path", "delete_path", "content_offset", "content")
         )
 
-    def _given_up(
+    def _give_up(
         self, left: list[RewrittenGroup], group: RewrittenGroup, error: ConflictError
     ) -> FailedGroup:
         left.remove(group)
@@ -325,7 +308,7 @@ class FollowedDeletes:
         found = rows_in_new_files(self.target.spark, self.target.io, done.added, rows)
         if len(found.ids) != len(rows):
             return None
-        return [found.words(n) for n in range(len(done.added))]
+        return found.words(len(done.added))
 
     def _by_order(
         self, done: RewrittenGroup, deleted: Mapping[str, BitMap64]

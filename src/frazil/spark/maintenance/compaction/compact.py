@@ -38,6 +38,7 @@ from frazil.spark.session.facts import (
     temporary_settings,
     time_zone_of,
 )
+from frazil.table.maintenance.progress import tell_nobody
 from frazil.table.snapshots.producer import (
     DEFAULT_OPTIONS,
     BranchSettings,
@@ -113,7 +114,7 @@ class Compact:
             rewriter=rewriter,
             committer=Committer(port=port, rewriter=rewriter, start=head, options=commit),
             groups=groups,
-            tell=self.on_progress or _tell_nobody,
+            tell=self.on_progress or tell_nobody,
         )
         # Every row is read once: resolving equality deletes first would be another pass.
         with temporary_settings(port.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
@@ -145,10 +146,6 @@ def files_condition(
             "chooses no files; compare columns with values, as in \"day >= '2024-01-01'\""
         )
     return condition.implied
-
-
-def _tell_nobody(progress: RewriteProgress) -> None:
-    pass
 
 
 @dataclass(slots=True, kw_only=True)

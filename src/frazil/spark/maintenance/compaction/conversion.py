@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import polars as pl
@@ -18,7 +19,6 @@ from frazil.errors import ConflictError
 from frazil.format.manifests import Content
 from frazil.format.metadata import TableMetadata
 from frazil.format.predicates.expressions import AlwaysTrue, Expression
-from frazil.format.snapshots import Snapshot
 from frazil.planning.plan import plan, plan_rewrite
 from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import WrittenDeletes, write_deletes
@@ -31,6 +31,7 @@ from frazil.spark.maintenance.compaction.delete_replacement import (
     dangling_deletes,
     delete_file_entries,
     live_deletes,
+    needed_elsewhere,
     replace_delete_files,
 )
 from frazil.spark.maintenance.compaction.results import ConversionResult
@@ -58,57 +59,28 @@ class ConvertEqualityDeletes:
 
     def run(self, port: SparkPort) -> ConversionResult:
         """Run it; see `TableMaintenance.convert_equality_deletes`."""
-        commit = port.naming_engine(self.commit)
+        once = partial(self._run_once, port, port.naming_engine(self.commit))
+        return run_with_retries(once, lambda _: port.retries, after=(ConflictError,))
 
-        def run_once() -> ConversionResult:
-            base = port.newest()
-            head = branch_head(base, commit.branch)
-            if head is None or base.format_version < 2:
-                return ConversionResult()
-            conversion = _Conversion(port=port, base=base, head=head, commit=commit)
-            return conversion.run(files_condition(port, base, self.where), self.on_progress)
-
-        return run_with_retries(run_once, lambda _: port.retries, after=(ConflictError,))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Conversion:
-    """One try, at one snapshot."""
-
-    port: SparkPort
-    base: TableMetadata
-    head: Snapshot
-    commit: SnapshotOptions
-
-    def run(
-        self,
-        where: Expression,
-        on_progress: Callable[[WriteProgress], None] | None,
-    ) -> ConversionResult:
-        io = self.port.io
-        whole = plan(self.base, self.head, io)
+    def _run_once(self, port: SparkPort, commit: SnapshotOptions) -> ConversionResult:
+        base, io = port.newest(), port.io
+        head = branch_head(base, commit.branch)
+        if head is None or base.format_version < 2:
+            return ConversionResult()
+        where, whole = files_condition(port, base, self.where), plan(base, head, io)
         is_whole = isinstance(where, AlwaysTrue)
-        some = whole if is_whole else plan_rewrite(self.base, self.head, io, where=where)
+        some = whole if is_whole else plan_rewrite(base, head, io, where=where)
         chosen, left = _deletes_of(whole, some)
-        gone = live_deletes(self.base, self.head, io).join(
-            chosen, on=KEY, how="semi", nulls_equal=True
-        )
+        gone = live_deletes(base, head, io).join(chosen, on=KEY, how="semi", nulls_equal=True)
         if is_whole:
-            dangling = dangling_deletes(self.base, self.head, whole, io)
+            dangling = dangling_deletes(base, head, whole, io)
             gone = pl.concat([gone, dangling.filter(_BY_EQUALITY)])
         if gone.is_empty():
             return ConversionResult(left_equality_delete_files_count=left)
-        converted = delete_file_entries(self.base, gone)
-        written = NO_DELETES
-        if len(chosen):
-            written = self._write(some, chosen, on_progress)
+        converted = delete_file_entries(base, gone)
+        written = self._write(port, base, some, chosen) if len(chosen) else NO_DELETES
         operation = replace_delete_files(
-            self.port,
-            self.base,
-            self.head,
-            converted,
-            written=written,
-            options=self.commit,
+            port, base, head, converted, written=written, options=commit
         )
         return ConversionResult(
             converted_equality_delete_files_count=len(gone),
@@ -120,31 +92,27 @@ class _Conversion:
         )
 
     def _write(
-        self,
-        some: ScanPlan,
-        chosen: pl.DataFrame,
-        on_progress: Callable[[WriteProgress], None] | None,
+        self, port: SparkPort, base: TableMetadata, some: ScanPlan, chosen: pl.DataFrame
     ) -> WrittenDeletes:
         """Write the places of the rows that the deletes delete."""
         deletes = some.deletes.join(chosen, on=KEY, how="semi", nulls_equal=True)
         index = some.delete_index.for_deletes(deletes["delete"])
         files = some.restricted_to(index.ordinals())
         return write_deletes(
-            self._places(replace(files, deletes=deletes, delete_index=index)),
+            _places(port, base, replace(files, deletes=deletes, delete_index=index)),
             plan=files,
-            metadata=self.base,
-            io=self.port.io,
-            on_progress=on_progress,
+            metadata=base,
+            io=port.io,
+            on_progress=self.on_progress,
         )
 
-    def _places(self, by_equality: ScanPlan) -> DataFrame:
-        """The file and position of each row that the plan's deletes delete."""
-        spark = self.port.spark
-        reader = TableReader(spark, self.base, self.port.io)
-        # The rows are read once: what was resolved before is used, nothing is resolved first.
-        with temporary_settings(spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
-            rows = reader.rows(by_equality, Projection(PLACES))
-        return rows.where(F.col(DELETED)).select(FILE_ORDINAL_FIELD.name, POS)
+
+def _places(port: SparkPort, base: TableMetadata, by_equality: ScanPlan) -> DataFrame:
+    """The file and position of each row that the plan's deletes delete."""
+    # The rows are read once: what was resolved before is used, nothing is resolved first.
+    with temporary_settings(port.spark, {EQUALITY_SETTING: EqualityReading.KNOWN}):
+        rows = TableReader(port.spark, base, port.io).rows(by_equality, Projection(PLACES))
+    return rows.where(F.col(DELETED)).select(FILE_ORDINAL_FIELD.name, POS)
 
 
 _BY_EQUALITY: Final = pl.col("content") == int(Content.EQUALITY_DELETES)
@@ -158,9 +126,5 @@ def _deletes_of(whole: ScanPlan, some: ScanPlan) -> tuple[pl.DataFrame, int]:
     deletes = whole.deletes.filter(_BY_EQUALITY).select("delete", *KEY)
     if whole is some:
         return deletes.select(KEY), 0
-    outside = whole.files.select("ordinal", "file_path").join(
-        some.files.select("file_path"), on="file_path", how="anti"
-    )
-    needed = whole.delete_index.for_files(outside["ordinal"]).deletes()
-    chosen = deletes.filter(~pl.col("delete").is_in(needed.implode()))
+    chosen = deletes.filter(~pl.col("delete").is_in(needed_elsewhere(whole, some).implode()))
     return chosen.select(KEY), len(deletes) - len(chosen)

@@ -93,21 +93,6 @@ class _MoreThanACopyError(Exception):
     """A file whose rows Spark's own reader has to read; a task tells of it without failing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """What of a group was copied.
-
-    Attributes:
-        added: the new files.
-        left: the files that take more than a copy.
-        tasks: how many files their rows go to.
-    """
-
-    added: list[DataFile]
-    left: Target
-    tasks: int
-
-
 def copy_rows(
     files: Target,
     group: FileGroup,
@@ -115,7 +100,7 @@ def copy_rows(
     options: dict[str, str],
     tasks: int,
     known: KnownDeletes,
-) -> Copied:
+) -> tuple[list[DataFile], Target, int]:
     """Copy the rows of files into new ones, of those that take no more than a copy.
 
     Args:
@@ -125,10 +110,13 @@ def copy_rows(
         tasks: how many files are written beside each other.
         known: which rows are deleted, where deletes apply.
 
+    Returns:
+        The new files, the files that take more than a copy, and how many files their rows go to.
+
     Raises:
         InvalidDataFileError, StorageError: a file cannot be read or written; nothing is left.
     """
-    nothing = Copied([], files, tasks)
+    nothing: tuple[list[DataFile], Target, int] = ([], files, tasks)
     write = FileWrite.plan(
         files.metadata, files.io, options, files.written_schema, DATA_FILES, None
     )
@@ -146,7 +134,7 @@ def copy_rows(
     write.staging.make()
     try:
         sources = _sources(files, numbers)
-        rows = _copied_here(copy, sources) if here else _copied_there(files, copy, sources, tasks)
+        rows = _copy_here(copy, sources) if here else _copy_there(files, copy, sources, tasks)
         left = [row["left"] for row in rows if row["left"] is not None]
         entries = [row["entry"] for row in rows if row["entry"] is not None]
         # Nothing is tried twice here, so that files without entries are those of files left.
@@ -163,7 +151,7 @@ def copy_rows(
     except BaseException:
         write.staging.discard()
         raise
-    return Copied(added, files.where_files(pl.Series(np.isin(numbers, left))), len(left))
+    return added, files.where_files(pl.Series(np.isin(numbers, left))), len(left)
 
 
 def _tasks_of(files: Target, tasks: int) -> npt.NDArray[np.int64]:
@@ -191,7 +179,7 @@ def _sources(files: Target, numbers: npt.NDArray[np.int64]) -> pa.Table:
     )
 
 
-def _copied_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
+def _copy_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
     """Let this process copy, one task after the other."""
     rows: list[Mapping[str, Any]] = []
     for number in pc.unique(sources["file"]).to_pylist():
@@ -201,7 +189,7 @@ def _copied_here(copy: _Copy, sources: pa.Table) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _copied_there(
+def _copy_there(
     files: Target, copy: _Copy, sources: pa.Table, tasks: int
 ) -> list[Mapping[str, Any]]:
     """Let executors copy."""

@@ -54,6 +54,14 @@ def dangling_deletes(
     return live.join(applied, on=KEY, how="anti", nulls_equal=True)
 
 
+def needed_elsewhere(whole: ScanPlan, some: ScanPlan) -> pl.Series:
+    """Return those of a plan's deletes that apply to files which another plan leaves out."""
+    outside = whole.files.select("ordinal", "file_path").join(
+        some.files.select("file_path"), on="file_path", how="anti"
+    )
+    return whole.delete_index.for_files(outside["ordinal"]).deletes()
+
+
 def delete_file_entries(metadata: TableMetadata, deletes: pl.DataFrame) -> list[DataFile]:
     """Return what a commit needs to remove delete files, rows of `live_deletes`."""
     found: list[DataFile] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypedDict
 
 import numpy as np
@@ -29,18 +31,11 @@ _BYTES: Final = whole_number("bytes", smallest=1, largest=LONG_MAX)
 _COUNT: Final = whole_number(smallest=1)
 
 
-def _ratio(text: str) -> float:
-    ratio = float(text)
-    if not 0 < ratio <= 1:
+def _number_above_zero(text: str, *, at_most: float) -> float:
+    number = float(text)
+    if not 0 < number <= at_most:
         raise ValueError(text)
-    return ratio
-
-
-def _factor(text: str) -> float:
-    factor = float(text)
-    if not 0 < factor < float("inf"):
-        raise ValueError(text)
-    return factor
+    return number
 
 
 TARGET_SIZE: Final[Property[int | None]] = Property(
@@ -69,7 +64,9 @@ JOB_ORDER: Final = Property(
 )
 DELETE_FILES: Final = Property("delete-file-threshold", _COUNT, INT_MAX)
 DELETE_RATIO: Final = Property(
-    "delete-ratio-threshold", Kind("a number above 0 and up to 1", _ratio), 0.3
+    "delete-ratio-threshold",
+    Kind("a number above 0 and up to 1", partial(_number_above_zero, at_most=1)),
+    0.3,
 )
 STARTING_SEQUENCE: Final = Property("use-starting-sequence-number", FLAG, default=True)
 DANGLING: Final = Property("remove-dangling-deletes", FLAG, default=False)
@@ -77,7 +74,11 @@ OUTPUT_SPEC: Final[Property[int | None]] = Property(
     "output-spec-id", optional(whole_number()), None
 )
 MAX_FILES: Final[Property[int | None]] = Property("max-files-to-rewrite", optional(_COUNT), None)
-COMPRESSION_FACTOR: Final = Property("compression-factor", Kind("a number above 0", _factor), 1.0)
+COMPRESSION_FACTOR: Final = Property(
+    "compression-factor",
+    Kind("a number above 0", partial(_number_above_zero, at_most=sys.float_info.max)),
+    1.0,
+)
 SHUFFLES_PER_FILE: Final = Property("shuffle-partitions-per-file", _COUNT, 1)
 TEXT_BYTES: Final = Property("var-length-contribution", _COUNT, 8)
 PLACE_BYTES: Final = Property("max-output-size", _COUNT, INT_MAX)

@@ -13,7 +13,7 @@ from frazil.format.manifests import DataFile
 from frazil.format.metadata import TableMetadata
 from frazil.planning.removal import data_files
 from frazil.spark.maintenance.compaction.arranging.arrangement import Arrangement, BinPack, SortBy
-from frazil.spark.maintenance.compaction.copying import Copied, can_copy, copy_rows, is_little
+from frazil.spark.maintenance.compaction.copying import can_copy, copy_rows, is_little
 from frazil.spark.maintenance.compaction.groups import FileGroup
 from frazil.spark.maintenance.compaction.known_deletes import KnownDeletes
 from frazil.spark.maintenance.compaction.options import CompactionOptions
@@ -128,18 +128,20 @@ class Rewriter:
             **self.arrangement.write_options(),
             **self.write_options,
         }
-        copy = Copied([], files, tasks)
+        copied, left = list[DataFile](), files
         if self._may_copy(group):
-            copy = copy_rows(files, group, options=options, tasks=tasks, known=self.known)
+            copied, left, tasks = copy_rows(
+                files, group, options=options, tasks=tasks, known=self.known
+            )
         try:
-            written = self._write(copy.left, group, options, tasks=copy.tasks, pieces=pieces)
+            written = self._write(left, group, options, tasks=tasks, pieces=pieces)
         except BaseException:
-            self._remove(copy.added)
+            self._remove(copied)
             raise
         done = RewrittenGroup(
             group=group,
             removed=tuple(data_files(self.metadata, files.plan, group.ordinals)),
-            added=(*copy.added, *written),
+            added=(*copied, *written),
         )
         self._check_rows(done)
         return done

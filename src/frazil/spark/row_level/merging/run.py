@@ -150,11 +150,9 @@ def _commit(
         return command.commit_deltas(
             added, done.deletes, target, where, figures, changed=changed, tested=tested
         )
-    if not counts.is_empty:
-        return command.commit_rewrite(added, counts.files, target, where, figures, tested=tested)
-    if not done.rows:
+    if counts.is_empty and not done.rows:
         return command.commit_nothing(target, where, tested=tested)
-    return command.commit_added(added, target, where, figures, tested=tested)
+    return command.commit_rewrite(added, counts.files, target, where, figures, tested=tested)
 
 
 _MOST_VALUE_BYTES: Final = 16 << 20

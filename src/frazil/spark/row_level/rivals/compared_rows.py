@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,15 +21,14 @@ from frazil.format.properties.table import MOST_TESTED_BYTES
 from frazil.format.snapshots import Snapshot
 from frazil.format.types import NestedField
 from frazil.planning.removal import data_files
-from frazil.planning.scan_plan import ScanPlan
 from frazil.spark.delete_files.write import write_deletes, write_deletes_of_new_files
 from frazil.spark.deletes.bitmap import Words, words_by_file
 from frazil.spark.deletes.position_files import comparable_paths, deleted_rows, vector_positions
-from frazil.spark.files.projection import FILE_ORDINAL_FIELD, LAST_UPDATED_FIELD, projection_beside
-from frazil.spark.read.reader import TableReader
+from frazil.spark.files.projection import FILE_ORDINAL_FIELD, LAST_UPDATED_FIELD
 from frazil.spark.row_level.rivals.deleted_since import (
     DeletedSince,
     deleted_positions,
+    union_by_path,
     words_of_bitmap,
 )
 from frazil.spark.row_level.rivals.key_test import KeyTest
@@ -52,6 +51,21 @@ CountMatching = Callable[[Target], Mapping[int, int]]
 """Counts the rows of a target that a command would have been about, by their files' ordinals."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowTest:
+    """How a command tests rows that others added since it read the table.
+
+    Attributes:
+        count: counts those of some files that it would have been about.
+        beside: names of columns that then stand beside the table's.
+        keys: tells files that hold no such row, before they are counted.
+    """
+
+    count: CountMatching
+    beside: Sequence[str] = ()
+    keys: KeyTest | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRows:
     """The rows that a command deletes, and its test of rows that others added.
@@ -61,18 +75,14 @@ class ComparedRows:
         deletes: the deletes that the command wrote.
         removed: the data files that it removes as a whole.
         where: a predicate of all rows that the command is about.
-        count_matching: counts them.
-        beside: names of columns that stand beside the rows when they are tested.
-        keys: tells files that hold no row which the command is about.
+        tested: how rows are tested that others added.
     """
 
     target: Target
     deletes: Sequence[DataFile]
     where: Expression
-    count_matching: CountMatching
+    tested: RowTest
     removed: Sequence[DataFile] = ()
-    beside: Sequence[str] = ()
-    keys: KeyTest | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -83,11 +93,6 @@ class ComparedRows:
     def io(self) -> FileIO:
         """The table's files."""
         return self.target.io
-
-    @property
-    def plan(self) -> ScanPlan:
-        """The data files that the command looked at."""
-        return self.target.plan
 
     def own_rows(self, paths: Collection[str]) -> Mapping[str, OwnRows]:
         """Return what the command deletes of these data files."""
@@ -119,17 +124,15 @@ class ComparedRows:
             or not each.is_deletion_vector
             or each.referenced_data_file in paths
         ]
-        parts: dict[str, BitMap64] = {}
-        for found in in_threads(lambda each: self._read(each, wanted), about, name="frazil-rivals"):
-            for path, positions in found.items():
-                parts[path] = parts.get(path, BitMap64()) | positions
-        return parts
+        found = in_threads(lambda each: self._read(each, wanted), about, name="frazil-rivals")
+        return union_by_path(pair for each in found for pair in each.items())
 
     def write_vectors(
         self, metadata: TableMetadata, deleted: Mapping[str, BitMap64]
     ) -> Sequence[DataFile]:
         """Write deletion vectors of data files."""
-        files = data_files(self.target.metadata, self.plan, self._ordinals(deleted))
+        ordinals = self.target.with_paths(deleted).ordinals
+        files = data_files(self.target.metadata, self.target.plan, ordinals)
         words = [words_of_bitmap(deleted[file.file_path]) for file in files]
         written = write_deletes_of_new_files(
             self.spark, files, words, metadata=metadata, io=self.io
@@ -148,10 +151,7 @@ class ComparedRows:
         by_position, by_equality = compared.by_position(), compared.by_equality(since)
         if by_position is None or by_equality is None:
             return None
-        found = dict(by_position)
-        for path, positions in by_equality.items():
-            found[path] = found.get(path, BitMap64()) | positions
-        return found
+        return union_by_path([*by_position.items(), *by_equality.items()])
 
     def deleted_by_equality(
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str], since: int
@@ -163,7 +163,8 @@ class ComparedRows:
     def decisive_counts(self, rows: Mapping[str, BitMap64]) -> Mapping[str, int] | None:
         """Count those of some rows that the command would have been about."""
         places = places_of(self.target, rows)
-        return self._count(RowsAt.of_target(self.target, places)) if places else {}
+        some = _attributes(self.target.restricted_to(places))
+        return self._count(RowsAt(**some, positions=places)) if places else {}
 
     def move_deletes(
         self,
@@ -213,7 +214,7 @@ class ComparedRows:
         written = write_deletes_of_new_files(
             self.spark,
             copies,
-            [found.only_those_that_stay().words(n) for n in range(len(copies))],
+            found.only_those_that_stay().words(len(copies)),
             metadata=metadata,
             io=self.io,
         )
@@ -250,30 +251,31 @@ class ComparedRows:
         if metadata.schema != self.target.metadata.schema:
             return None
         added = self._current_target(metadata, head).with_paths(paths)
-        if self.keys is not None:
-            added = self.keys.left_of(added)
+        if self.tested.keys is not None:
+            added = self.tested.keys.left_of(added)
         if int(added.plan.files["file_size_in_bytes"].sum()) > MOST_TESTED_BYTES.of(
             metadata.properties
         ):
             return None
         if not added.plan.file_count:
             return {}
-        return self._count(
-            RowsChangedSince.of_target(added, since) if added.keeps_lineage else added
-        )
+        if added.keeps_lineage:
+            added = RowsChangedSince(**_attributes(added), since=since)
+        return self._count(added)
 
     def _count(self, target: Target) -> dict[str, int]:
         """The rows of files that the command would have been about, by path."""
         by_ordinal = dict(target.plan.files.select("ordinal", "file_path").iter_rows())
         found: dict[str, int] = {}
-        for ordinal, count in self.count_matching(target).items():
+        for ordinal, count in self.tested.count(target).items():
             path = by_ordinal[ordinal]
             found[path] = found.get(path, 0) + count
         return found
 
     def _current_target(self, metadata: TableMetadata, head: Snapshot | None) -> Target:
         """The files that may hold rows which the command is about, as they are."""
-        return Target.of(self.spark, metadata, self.io, head, where=self.where, beside=self.beside)
+        beside = self.tested.beside
+        return Target.of(self.spark, metadata, self.io, head, where=self.where, beside=beside)
 
     def _compare(
         self, metadata: TableMetadata, head: Snapshot | None, paths: Collection[str]
@@ -308,11 +310,6 @@ class ComparedRows:
                     found[path] = found.get(path, BitMap64()) | words.bitmap()
         return found
 
-    def _ordinals(self, paths: Collection[str]) -> list[int]:
-        named = pl.Series(list(paths), dtype=pl.String)
-        files = self.plan.files
-        return [int(n) for n in files.filter(files["file_path"].is_in(named.implode()))["ordinal"]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsAt(Target):
@@ -323,11 +320,6 @@ class RowsAt(Target):
     """
 
     positions: Mapping[int, Words]
-
-    @classmethod
-    def of_target(cls, target: Target, places: Mapping[int, Words]) -> Self:
-        """Those of a target."""
-        return cls(**_attributes(target.restricted_to(places)), positions=places)
 
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file."""
@@ -346,17 +338,10 @@ class RowsChangedSince(Target):
 
     since: int
 
-    @classmethod
-    def of_target(cls, target: Target, since: int) -> Self:
-        """Those of a target, of a table whose rows have ids."""
-        return cls(**_attributes(target), since=since)
-
     def rows_with_files(self, fields: Sequence[NestedField]) -> DataFrame:
         """Return these columns of the live rows and the ordinal of each row's file."""
-        extra = (FILE_ORDINAL_FIELD, LAST_UPDATED_FIELD)
-        projection = projection_beside(extra, self.schema, tuple(fields))
-        read = TableReader(self.spark, self.metadata, self.io).rows(self.plan, projection)
-        named = read.toDF(*(field.name for field in fields), self.file, self.last_updated)
+        beside = {FILE_ORDINAL_FIELD: self.file, LAST_UPDATED_FIELD: self.last_updated}
+        named = self.read(fields, beside)
         number = F.col(quote_name_always([self.last_updated]))
         return named.where(number.isNull() | (number > self.since)).drop(self.last_updated)
 

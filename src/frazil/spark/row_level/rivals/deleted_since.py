@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -99,9 +99,17 @@ def _deleted_rows(target: Target) -> dict[str, BitMap64] | None:
 
 
 def _by_path(plan: ScanPlan, words: Mapping[int, Words]) -> dict[str, BitMap64]:
-    found: dict[str, BitMap64] = {}
-    for ordinal, path in plan.files.select("ordinal", "file_path").iter_rows():
-        if ordinal in words:
-            # The table may have a file twice.
-            found[path] = found.get(path, BitMap64()) | words[ordinal].bitmap()
-    return found
+    # The table may have a file twice.
+    return union_by_path(
+        (path, words[ordinal].bitmap())
+        for ordinal, path in plan.files.select("ordinal", "file_path").iter_rows()
+        if ordinal in words
+    )
+
+
+def union_by_path(found: Iterable[tuple[str, BitMap64]]) -> dict[str, BitMap64]:
+    """Return the positions of each path, of all its parts together."""
+    together: dict[str, BitMap64] = {}
+    for path, positions in found:
+        together[path] = together.get(path, BitMap64()) | positions
+    return together

@@ -22,6 +22,7 @@ from frazil.format.schema.name_mapping import mapping_for
 from frazil.spark.deletes.bitmap import Longs, Words
 from frazil.spark.files.arrow.files import FilePart, TableColumns, read_batches
 from frazil.spark.files.projection import LAST_UPDATED_FIELD, ROW_ID_FIELD
+from frazil.spark.row_level.rivals.rows_by_value import EqualRows
 from frazil.spark.row_level.target import Target, file_of, position_of
 from frazil.spark.session import costs
 from frazil.spark.session.facts import shuffle_partitions
@@ -78,24 +79,16 @@ class RowIds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundRows:
-    """Where rows were found; the arrays are as long as each other.
+class FoundRows(EqualRows):
+    """Where rows were found by their ids, in files by their number or ordinal.
 
     Attributes:
-        files: the number or the ordinal of the file of each.
-        positions: the position of each in it.
         ids: the id of each.
         stays: whether the row is as it was before the file was written.
     """
 
-    files: Longs
-    positions: Longs
     ids: Longs
     stays: npt.NDArray[np.bool_]
-
-    def words(self, file: int) -> Words:
-        """Return the positions of a file."""
-        return Words.of_values(self.positions[self.files == file])
 
     def only_those_that_stay(self) -> FoundRows:
         """Return the rows that are as they were."""

@@ -32,7 +32,7 @@ class EqualRows:
     """Rows that were found; the arrays are as long as each other.
 
     Attributes:
-        files: the ordinal of the file of each.
+        files: the ordinal or the number of the file of each.
         positions: the position of each in it.
     """
 

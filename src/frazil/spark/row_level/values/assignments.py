@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -162,12 +162,10 @@ def value_of(value: Value, kind: I.IcebergType | None = None) -> Column:
     return F.expr(value) if isinstance(value, str) else literal(value, kind)
 
 
-def _all_nodes(columns: Mapping[str, _Node]) -> list[_Node]:
-    found: list[_Node] = []
+def _all_nodes(columns: Mapping[str, _Node]) -> Iterator[_Node]:
     for node in columns.values():
-        found.append(node)
-        found.extend(_all_nodes(node.below))
-    return found
+        yield node
+        yield from _all_nodes(node.below)
 
 
 def _types_of(scope: DataFrame, nodes: Sequence[_Node]) -> dict[int, Any]:

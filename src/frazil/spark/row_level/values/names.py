@@ -35,12 +35,12 @@ def find_path(
         ValidationError: there is no such column or field.
     """
     parts = split_name(name)
-    same = _is_same_name if case_sensitive else _is_same_in_any_case
+    form = str if case_sensitive else str.lower
     readings = [parts]
-    if len(parts) > 1 and same(parts[0], alias):
+    if len(parts) > 1 and form(parts[0]) == form(alias):
         readings.insert(0, parts[1:])
     for reading in readings:
-        found = _path(reading, schema.fields, same)
+        found = _path(reading, schema.fields, form)
         if found is not None:
             return found
     name = ".".join(readings[0])
@@ -61,8 +61,8 @@ def key_path(name: str, schema: Schema, *, case_sensitive: bool) -> tuple[str, .
     Raises:
         ValidationError: there is no such column or field.
     """
-    same = _is_same_name if case_sensitive else _is_same_in_any_case
-    if any(same(field.name, name) for field in schema.fields):
+    form = str if case_sensitive else str.lower
+    if form(name) in (form(field.name) for field in schema.fields):
         return (name,)
     path = find_path(name, schema, alias="", case_sensitive=case_sensitive)
     return tuple(field.name for field in path)
@@ -74,7 +74,7 @@ def field_at(path: tuple[str, ...], schema: Schema, *, case_sensitive: bool) -> 
     Raises:
         ValidationError: there is none, or more than one.
     """
-    found = _path(path, schema.fields, _is_same_name if case_sensitive else _is_same_in_any_case)
+    found = _path(path, schema.fields, str if case_sensitive else str.lower)
     if found is None:
         raise ValidationError(schema.missing(".".join(path)))
     return found[-1]
@@ -89,7 +89,8 @@ def check_aliases(target: str, source: str, *, case_sensitive: bool) -> None:
     for alias in (target, source):
         if not isinstance(alias, str) or not alias:
             raise ValidationError(f"an alias is a name, not {alias!r}")
-    if (_is_same_name if case_sensitive else _is_same_in_any_case)(target, source):
+    form = str if case_sensitive else str.lower
+    if form(target) == form(source):
         raise ValidationError(
             f"the table and the source are called {target!r} and {source!r}: give them two names, "
             "as target_alias='t', source_alias='s'"
@@ -108,9 +109,9 @@ def check_has_keys(
     Raises:
         ValidationError: it lacks one.
     """
-    same = _is_same_name if case_sensitive else _is_same_in_any_case
+    form = str if case_sensitive else str.lower
     for key in keys:
-        if not any(same(key[0], name) for name in names):
+        if not any(form(key[0]) == form(name) for name in names):
             raise ValidationError(
                 f"the source has no column {key[0]!r}, by which its rows are matched; it has "
                 f"{', '.join(map(repr, names))}"
@@ -120,9 +121,9 @@ def check_has_keys(
 def _path(
     parts: tuple[str, ...],
     fields: tuple[I.NestedField, ...],
-    same: Callable[[str, str], bool],
+    form: Callable[[str], str],
 ) -> tuple[I.NestedField, ...] | None:
-    found = [field for field in fields if same(field.name, parts[0])]
+    found = [field for field in fields if form(field.name) == form(parts[0])]
     if len(found) != 1:
         return None
     if len(parts) == 1:
@@ -130,13 +131,5 @@ def _path(
     kind = found[0].field_type
     if not isinstance(kind, I.StructType):
         return None
-    below = _path(parts[1:], kind.fields, same)
+    below = _path(parts[1:], kind.fields, form)
     return None if below is None else (found[0], *below)
-
-
-def _is_same_name(one: str, other: str) -> bool:
-    return one == other
-
-
-def _is_same_in_any_case(one: str, other: str) -> bool:
-    return one.lower() == other.lower()

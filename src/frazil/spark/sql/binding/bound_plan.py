@@ -57,7 +57,7 @@ class BoundPlan(BoundText):
         """
         deleted = DeletedPlaces()
         plan = analysed_plan(self._frame(self._with_rows(self.no_rows(), deleted)))
-        return replace(self, deleted_at=deleted.named_in(plan).at)
+        return replace(self, deleted_at=deleted.places_in(plan).at)
 
     def _frame(self, plan: Any) -> DataFrame:
         return self.machine.frame(self.spark, plan)

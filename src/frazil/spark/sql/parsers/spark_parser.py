@@ -63,7 +63,7 @@ def parsed_plan(spark: SparkSession, text: str, args: Args = None) -> Any:
             args if isinstance(args, Mapping) else {f"_{at}": each for at, each in enumerate(args)}
         )
         values = {key: own.expression(F.lit(value)._jc) for key, value in given.items()}
-        if not machine.substitutes_parameters:
+        if not machine.root.substitutes_parameters:
             plan, in_order = parser.parsePlan(text), machine.sequence(values.values())
             analysis = machine.catalyst.analysis
             if not is_named:

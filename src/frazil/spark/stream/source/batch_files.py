@@ -26,7 +26,6 @@ from frazil.format.metadata.table_mapping import name_mapping_of
 from frazil.format.partitions.partitioning import UNPARTITIONED
 from frazil.format.predicates.expressions import Expression
 from frazil.format.schema import Schema
-from frazil.format.schema.name_mapping import NameMapping
 from frazil.format.snapshots import Snapshot
 from frazil.format.sorting import UNSORTED
 from frazil.format.types import IntegerType, LongType, NestedField, StringType
@@ -186,7 +185,8 @@ class Units:
     def _native_files(self, whole: ScanPlan) -> tuple[pl.Series, pl.Series]:
         """For each file whether Spark's stream reads it exactly, and its true size."""
         fields = tuple(f for f in self.schema.fields if is_scanned(f.field_type))
-        table = TableColumns(fields=self.schema.fields, mapping=self._mapping)
+        mapping = name_mapping_of(self.metadata)
+        table = TableColumns(fields=self.schema.fields, mapping=mapping)
         identity = {
             spec.spec_id: spec.identity_source_ids & {f.field_id for f in fields}
             for spec in self.metadata.partition_specs
@@ -232,10 +232,6 @@ class Units:
     def _pruned_by(self) -> Expression | None:
         """What leaves out files; rows before and after a change are not pruned apart."""
         return None if self.options.reads_changes else self.options.pruned_by
-
-    @property
-    def _mapping(self) -> NameMapping | None:
-        return name_mapping_of(self.metadata)
 
     def _read(self, part: ScanPlan) -> DataFrame:
         """The rows of a plan, as a batch query reads them."""

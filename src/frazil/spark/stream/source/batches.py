@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import polars as pl
@@ -46,7 +45,8 @@ def _starts(sums: pl.DataFrame, options: StreamOptions) -> list[int]:
     starts = [0]
     held = (0, 0, 0)
     place = 0
-    for unit in _numbers(sums):
+    for files, size, rows in sums.select("files", "size", "rows").iter_rows():
+        unit = (int(files), int(size), int(rows))
         more = (held[0] + unit[0], held[1] + unit[1], held[2] + unit[2])
         if place > starts[-1] and any(n > limit for n, limit in zip(more, limits, strict=True)):
             starts.append(place)
@@ -54,11 +54,6 @@ def _starts(sums: pl.DataFrame, options: StreamOptions) -> list[int]:
         held = more
         place += unit[0]
     return starts
-
-
-def _numbers(sums: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
-    for files, size, rows in sums.select("files", "size", "rows").iter_rows():
-        yield int(files), int(size), int(rows)
 
 
 _NO_LIMIT: Final = 2**63

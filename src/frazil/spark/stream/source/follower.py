@@ -333,16 +333,13 @@ class Follower:
                 if not self._taken:
                     self._thread = None
                     return
-                wanted = self._has_been_read()
+                # While a query has batches before it, what is not cut yet can go into one batch.
+                count = self._batch_count
+                wanted = all(taken is None or taken >= count for taken in self._taken.values())
             if wanted:
                 self._or_refuse(self.catch_up)
                 if self._batch_count >= self._looked_at + _BATCHES_BETWEEN_LOOKS:
                     self.forget_finished()
-
-    def _has_been_read(self) -> bool:
-        """Whether no query has batches before it; what is not cut yet can go into one batch."""
-        count = self._batch_count
-        return all(taken is None or taken >= count for taken in self._taken.values())
 
     @property
     def _batch_count(self) -> int:
@@ -392,7 +389,10 @@ def forget_finished(io: FileIO, log: StreamLog, state: LogState) -> None:
         log: of the stream.
         state: its newest state, or one before it.
     """
-    log.finish(state, batches=_finished_batches(io, log.checkpoint, state.names))
+    readers = _readers(io, log.checkpoint, state.names)
+    # So many of the first batches no query can go back to.
+    ends = (_behind_the_oldest_plan(query, source) for query, source in readers)
+    log.finish(state, batches=min(ends, default=0))
 
 
 def check_goes_on(io: FileIO, checkpoint: str, state: LogState) -> None:
@@ -406,12 +406,6 @@ def check_goes_on(io: FileIO, checkpoint: str, state: LogState) -> None:
             f"the checkpoint {checkpoint} has no notes of the query that took its first "
             f"{state.skip_count} batches, and these are removed: start over with another checkpoint"
         )
-
-
-def _finished_batches(io: FileIO, checkpoint: str, names: Mapping[int, str]) -> int:
-    """How many of the first batches no query can go back to."""
-    readers = _readers(io, checkpoint, names)
-    return min((_behind_the_oldest_plan(query, source) for query, source in readers), default=0)
 
 
 def _readers(

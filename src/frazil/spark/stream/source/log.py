@@ -232,7 +232,7 @@ class StreamLog:
         """
         folders = [f"{uuid.uuid4().hex}" for _ in batches]
         for name, files in zip(folders, batches, strict=True):
-            self._write_batch(name, files)
+            self._write_log(name, log_lines(files.with_row_index("ordinal")))
         sizes = [int(files["size"].sum()) for files in batches]
         return self._append(before, folders, sizes, position)
 
@@ -409,9 +409,6 @@ class StreamLog:
         except (ValueError, KeyError, IndexError, pl.exceptions.PolarsError) as error:
             raise InvalidFormatError(f"a stream's log is damaged: {error}", file=path) from None
         return LogState(number, position, batches)
-
-    def _write_batch(self, name: str, files: pl.DataFrame) -> None:
-        self._write_log(name, log_lines(files.with_row_index("ordinal")))
 
     def _write_log(self, name: str, lines: bytes) -> None:
         self._io.create(self._batch_log(name), lines)

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -62,16 +63,13 @@ class Watch(StreamingQueryListener):
         self._unplaced: dict[str, UnplacedStream] = {}
         self._failures: dict[str, Exception] = {}
         self._readers: dict[str, set[str]] = {}
-        self._of_java: Any = None
 
-    @property
+    @cached_property
     def _jlistener(self) -> Any:
         """What the virtual machine tells, in a classic session."""
-        if self._of_java is None:
-            session: Any = self._spark
-            streaming = session._jvm.org.apache.spark.sql.streaming
-            self._of_java = streaming.PythonStreamingQueryListenerWrapper(_Listener(self))
-        return self._of_java
+        session: Any = self._spark
+        streaming = session._jvm.org.apache.spark.sql.streaming
+        return streaming.PythonStreamingQueryListenerWrapper(_Listener(self))
 
     def add(self, follower: Follower) -> None:
         """Tell this follower; it takes the place of another one of the same log.
@@ -188,7 +186,7 @@ class Watch(StreamingQueryListener):
                 ).start()
             return False
         try:
-            follower = stream.placed_in(checkpoint)
+            follower = stream.follower_in(checkpoint)
         except Exception as error:
             self._note_failure(run_id, error)
             with self._lock:
@@ -236,16 +234,6 @@ class _Listener(JStreamingQueryListener):
         self.pylistener.onQueryStarted(started)
 
 
-def watch(spark: SparkSession, follower: Follower) -> None:
-    """Let a follower know of the session's queries from now on."""
-    _watch_of(spark).add(follower)
-
-
-def watch_unplaced(spark: SparkSession, stream: UnplacedStream) -> None:
-    """Place a stream in the checkpoint of the query that reads it, once one starts."""
-    _watch_of(spark).add_unplaced(stream)
-
-
 def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
     """Return a query that has just been started, whose streams could be placed.
 
@@ -260,7 +248,9 @@ def check_started(spark: SparkSession, query: StreamingQuery) -> StreamingQuery:
     raise failure
 
 
-def _watch_of(spark: SparkSession) -> Watch:
+def watch_of(spark: SparkSession) -> Watch:
+    """Return what tells streams of a session's queries, from now on."""
+
     def start_watch(spark: SparkSession) -> Watch:
         watch = Watch(spark)
         spark.streams.addListener(watch)
@@ -290,12 +280,15 @@ def _folder(description: str) -> str:
 
 def _is_same_folder(folder: str, other: str) -> bool:
     """Whether two spellings are one folder: Spark adds a file system's default authority."""
-    (authority, path), (other_authority, other_path) = _split(folder), _split(other)
+    (authority, path), (other_authority, other_path) = (
+        _authority_and_path(folder),
+        _authority_and_path(other),
+    )
     same_store = authority == other_authority or not (authority and other_authority)
     return same_store and path == other_path
 
 
-def _split(folder: str) -> tuple[str, str]:
+def _authority_and_path(folder: str) -> tuple[str, str]:
     """Authority and path."""
     rest = folder.partition(":")[2]
     if not rest.startswith("//"):

@@ -14,7 +14,7 @@ from frazil.spark.files.arrow.convert import convert_column, is_scanned, scan_ty
 from frazil.spark.files.parquet.native import CURRENT_DEFAULT, EXISTS_DEFAULT, default_text
 from frazil.spark.files.scan_names import scan_names
 from frazil.spark.session.facts import prepare_session, type_support
-from frazil.spark.types import COMMENT_KEY, FIELD_ID_KEY, SparkTypeSupport, type_to_spark
+from frazil.spark.types import FIELD_ID_KEY, SparkTypeSupport, named_column, type_to_spark
 
 _OPTIONS = {
     # One line of the log is one batch: the follower has cut them.
@@ -53,10 +53,8 @@ def _scanned_field(field: NestedField, name: str, support: SparkTypeSupport) -> 
 
 
 def _shown_column(field: NestedField, names: dict[int, str], support: SparkTypeSupport) -> Column:
-    metadata = {} if field.doc is None else {COMMENT_KEY: field.doc}
     target = type_to_spark(field.field_type, support=support)
     if not is_scanned(field.field_type):
-        return F.lit(None).cast(target).alias(field.name, metadata=metadata)
+        return named_column(F.lit(None).cast(target), field)
     column = F.col(quote_name_always([names[field.field_id]]))
-    shown = convert_column(column, field.field_type, support)
-    return shown.alias(field.name, metadata=metadata)
+    return named_column(convert_column(column, field.field_type, support), field)

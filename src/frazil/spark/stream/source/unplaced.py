@@ -42,7 +42,7 @@ class UnplacedStream:
         object.__setattr__(self, "shown", shown)
         shown.refuse(_NOT_PLACED)
 
-    def placed_in(self, checkpoint: str) -> Follower:
+    def follower_in(self, checkpoint: str) -> Follower:
         """Return the follower that keeps its log in this checkpoint, which Spark follows now.
 
         Raises:

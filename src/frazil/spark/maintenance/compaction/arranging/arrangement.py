@@ -136,12 +136,12 @@ class AlongCurve:
             for field, sample in zip(self.fields, samples, strict=True)
         ]
         fitted = CurveOfRows.fit(
-            self.curve, [each.sample for each in readings], tasks, place_bytes=self.place_bytes
+            self.curve, [values for values, _ in readings], tasks, place_bytes=self.place_bytes
         )
         table = fitted.table(target.spark)
         values = [
-            each.read(column_of(schema, field.field_id))
-            for each, field in zip(readings, self.fields, strict=True)
+            read(column_of(schema, field.field_id))
+            for (_, read), field in zip(readings, self.fields, strict=True)
         ]
         added = {place: fitted.place(table, values)}
         by_place = (F.col(place).asc(),)
@@ -226,7 +226,7 @@ def _order(
                 "the table has no sort order: give sort_order, or set one with replace_sort_order"
             )
         return metadata.sort_order
-    keys = _split(sort_order) if isinstance(sort_order, str) else list(sort_order)
+    keys = _keys_of(sort_order) if isinstance(sort_order, str) else list(sort_order)
     wanted = order_for(metadata.schema, keys, case_sensitive=case_sensitive)
     if wanted.is_unsorted:
         raise ValidationError("the sort order has no keys: give at least one")
@@ -234,7 +234,7 @@ def _order(
     return held if held.order_id in metadata.sort_orders_by_id else wanted.with_id(-1)
 
 
-def _split(text: str) -> list[str]:
+def _keys_of(text: str) -> list[str]:
     """The keys of a text, at the commas outside of brackets."""
     return [key.strip() for key in re.split(r",(?![^()]*\))", text)]
 
@@ -261,18 +261,13 @@ def _curve_fields(
 _WITHOUT_ORDER: Final = (I.GeometryType, I.GeographyType, I.VariantType, I.UnknownType)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+def _reading_of(
+    field: I.NestedField, sample: pl.Series, text_bytes: int
+) -> tuple[Doubles, Callable[[Column], Column]]:
     """A column's values as doubles: of the sample, and how to get them of every row."""
-
-    sample: Doubles
-    read: Callable[[Column], Column]
-
-
-def _reading_of(field: I.NestedField, sample: pl.Series, text_bytes: int) -> _Reading:
     if not isinstance(field.field_type, TEXTS):
         values = sample.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return _Reading(values, lambda column: as_double(field.field_type, column))
+        return values, lambda column: as_double(field.field_type, column)
     texts: list[bytes | None] = sample.cast(pl.Binary).to_list()
     known = [text for text in texts if text is not None]
     skipped = _shared_start(min(known), max(known)) if known else 0
@@ -282,7 +277,7 @@ def _reading_of(field: I.NestedField, sample: pl.Series, text_bytes: int) -> _Re
         return float(int.from_bytes(part, "big"))
 
     values = np.array([float("nan") if text is None else number(text) for text in texts], float)
-    return _Reading(values, lambda column: _bytes_as_double(column, skipped, text_bytes))
+    return values, lambda column: _bytes_as_double(column, skipped, text_bytes)
 
 
 def _shared_start(one: bytes, other: bytes) -> int:

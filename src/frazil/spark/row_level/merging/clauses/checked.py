@@ -55,9 +55,7 @@ class CheckedClauses:
                 keeps_fields=merge.evolves and clause.takes_all,
                 are_columns=clause.takes_all,
             )
-            old = None
-            if clause.do is Do.UPDATE:
-                old = merge.values_before(schema, support)
+            old = merge.values_before(schema, support) if clause.do is Do.UPDATE else None
             after = made.columns_after(scope, support, old=old)
             if not clause.takes_all:
                 # Of columns alone everything is known from their types.

@@ -15,7 +15,7 @@ from frazil.format import types as I
 from frazil.format.predicates.sql.implied import words_in_text
 from frazil.format.predicates.sql.quoting import quote_name_always
 from frazil.format.types import NestedField
-from frazil.spark.row_level.command import Command, RowTest
+from frazil.spark.row_level.command import Command
 from frazil.spark.row_level.delete import CLOCKS
 from frazil.spark.row_level.in_place import without_queries
 from frazil.spark.row_level.merging.clauses.checked import CheckedClauses
@@ -25,6 +25,7 @@ from frazil.spark.row_level.merging.clauses.request import MergeRequest, names_i
 from frazil.spark.row_level.merging.keys.key_filter import KeyFilter
 from frazil.spark.row_level.merging.matches.counts import CLAUSE
 from frazil.spark.row_level.merging.source import Source
+from frazil.spark.row_level.rivals.compared_rows import RowTest
 from frazil.spark.row_level.rivals.key_test import KeyTest
 from frazil.spark.row_level.target import Target
 from frazil.spark.session import costs
