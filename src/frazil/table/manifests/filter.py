@@ -191,7 +191,7 @@ class ManifestFilter:
         whole = [manifest for manifest in left if self._is_rewritten(manifest)]
         for source in self._files.open_manifests(metadata, whole):
             manifest, frame = source.manifest, source.entries
-            rewrite = partial(self._filtered, metadata, manifest, frame, snapshot_id, source)
+            rewrite = partial(self._filter_manifest, metadata, manifest, frame, snapshot_id, source)
             found[manifest] = self._results.get_or_make(metadata, manifest, rewrite)
         row_filter = self._row_filter
         others = [manifest for manifest in left if not self._is_rewritten(manifest)]
@@ -202,7 +202,7 @@ class ManifestFilter:
             values=None if row_filter is None else row_filter.statistics(metadata),
         )
         for manifest, frame in zip(others, frames, strict=True):
-            look = partial(self._filtered, metadata, manifest, frame, snapshot_id)
+            look = partial(self._filter_manifest, metadata, manifest, frame, snapshot_id)
             found[manifest] = self._results.get_or_make(metadata, manifest, look)
         return {each.manifest_path: known for each, known in found.items() if known is not None}
 
@@ -224,7 +224,7 @@ class ManifestFilter:
             or (0 <= manifest.min_sequence_number < self._older_than)
         )
 
-    def _filtered(
+    def _filter_manifest(
         self,
         metadata: TableMetadata,
         manifest: ManifestFile,
