@@ -9,9 +9,9 @@ import pytest
 
 from ci_share import only_in_soak
 from frazil.errors import AlreadyExistsError, ValidationError
-from frazil.spark.stream import table_streams
 from frazil.spark.stream.source.follower import Follower
 from frazil.spark.stream.source.log import Position, StreamLog
+from frazil.spark.stream.source.queries import Watch
 from frazil.storage.files import FileIO
 
 
@@ -26,7 +26,7 @@ def follower(stream, monkeypatch):
     def made(**options) -> Follower:
         seen = []
         with monkeypatch.context() as patched:
-            patched.setattr(table_streams, "watch", lambda spark, follower: seen.append(follower))
+            patched.setattr(Watch, "add", lambda watch, follower: seen.append(follower))
             stream.read(**options)
         return seen[0]
 
