@@ -73,7 +73,7 @@ STEPS = [
     Step("SELECT nope FROM t", error=NO_COLUMN),
     Step("SELECT * FROM none", error="TABLE_OR_VIEW_NOT_FOUND"),
     Step("SELEC 1", error="PARSE_SYNTAX_ERROR"),
-    Step("DELETE FROM t WHERE nope = 1", error="there is no column 'nope'"),
+    Step("DELETE FROM t WHERE nope = 1", error="with name `nope` cannot be resolved"),
     Step("SELECT * FROM t VERSION AS OF 'never'", error="never"),
     Step("SELECT count(*) FROM t", [(3,)]),
     # USE and a transaction are of one session.
